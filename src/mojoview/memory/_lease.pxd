@@ -1,0 +1,12 @@
+from cpython.buffer cimport Py_buffer
+
+
+cdef class Lease:
+    cdef object owner       # kept so that the memory lives as long as the lease, also where no buffer is exported
+    cdef Py_buffer buffer   # the owner's export; the only one, released when the last view that shares this lease is gone
+    cdef bint held          # whether `buffer` is filled: a lease on a bare pointer has none
+    cdef object __weakref__
+
+
+cdef Lease lease_buffer(object owner, int flags)
+cdef Lease lease_owner(object owner)
