@@ -2,11 +2,12 @@
 
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
-from mojoview.sharing import SegmentInfo, cleanup, segments, unlink
+from mojoview.sharing import SegmentInfo, State, cleanup, segments, unlink
 from mojoview.views import View, from_ptr, view
 
 __all__ = [
     "SegmentInfo",
+    "State",
     "View",
     "__version__",
     "build_config",

@@ -28,6 +28,7 @@ __all__ = [
     "NotOwnerError",
     "NotReady",
     "OverlapError",
+    "OwnerGone",
     "ReadOnlyError",
     "ReleasedError",
     "SchemaMismatch",
@@ -243,6 +244,10 @@ class SegmentLost(SegmentError):
 
 class NotOwnerError(SegmentError, PermissionError):
     """Only a segment's owner may write: this handle reads, was closed, or came through a fork."""
+
+
+class OwnerGone(SegmentError, ConnectionError):
+    """The writer has closed what is waited for, or is dead."""
 
 
 class Busy(SegmentError, BlockingIOError):

@@ -5,6 +5,7 @@ keeps the
 names; the lock-free algorithms are plain C headers (`latch.h`, `pins.h`), each a page with its C test.
 """
 
+from mojoview.sharing._state import State
 from mojoview.sharing.naming import SegmentInfo, cleanup, segments, unlink
 
-__all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
+__all__ = ["SegmentInfo", "State", "cleanup", "segments", "unlink"]

@@ -284,6 +284,12 @@ def check_schema(segment: Segment, operation: str, dtype: Any = None, shape: Seq
         )
 
 
+def require_params(segment: Segment, operation: str, sound: bool) -> None:
+    """Raises where a header with a right checksum describes parts that do not fit together."""
+    if not sound:
+        raise CorruptHeader(f"{operation}: its parameters {segment.facts['params']} do not fit its kind and size")
+
+
 def _ready(fd: int, name: str | None, timeout: float) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
     deadline = time.monotonic() + timeout
