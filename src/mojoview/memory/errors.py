@@ -22,6 +22,8 @@ __all__ = [
     "MaskError",
     "MojoViewError",
     "OverlapError",
+    "ProtocolError",
+    "RangeError",
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
@@ -54,8 +56,12 @@ class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
 
 
-class ArgumentError(MojoViewError, TypeError):
-    """An argument is of a type that the operation cannot work with."""
+class ArgumentError(MojoViewError, TypeError, ValueError):
+    """An argument is of a type, or a value, that the operation cannot work with."""
+
+
+class RangeError(MojoViewError, OverflowError):
+    """A number does not fit the dtype that has to hold it."""
 
 
 class DTypeError(MojoViewError, TypeError):
@@ -99,6 +105,10 @@ class FieldError(MojoViewError, KeyError, ValueError):
 
 class InterfaceError(MojoViewError, ValueError):
     """An exporter's description of its memory is malformed or contradicts its real size."""
+
+
+class ProtocolError(MojoViewError, AttributeError):
+    """A protocol has no words for this view; consumers go on to the next one that they know."""
 
 
 class FrameError(MojoViewError, RuntimeError):
