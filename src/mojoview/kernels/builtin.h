@@ -4,8 +4,9 @@
 
 #include "numeric.h"
 
+enum { MV_ADD, MV_SUBTRACT, MV_MULTIPLY, MV_SCALE, MV_AXPY, MV_CLIP, MV_COPY, MV_ELEMENTWISE };
 typedef struct mv_elementwise mv_elementwise;
-extern const mv_elementwise mv_add, mv_subtract, mv_multiply, mv_scale, mv_axpy, mv_clip, mv_copy;
+const mv_elementwise *mv_elementwise_of(int op);
 
 enum { MV_LT, MV_LE, MV_EQ, MV_NE, MV_GE, MV_GT };
 
@@ -22,11 +23,11 @@ typedef struct mv_reduction mv_reduction;
 const mv_reduction *mv_reduction_of(int op);
 
 /* ctx: an mv_reduction. Arguments: the inputs and, where run->axis is not negative, the output, C-contiguous and of the dtype
- * with index mv_reduction_type(). values[0].f64 of var and std: ddof. Without an axis `result` holds i64, u64 or f64 after
+ * with index mv_reduction_result(). values[0].f64 of var and std: ddof. Without an axis `result` holds i64, u64 or f64 after
  * that dtype (floating results are not rounded to it). */
 int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
                          const mv_run *run);
-int mv_reduction_type(int op, int type);
+int mv_reduction_result(const void *ctx, int type);
 
 typedef struct mv_description {
     int64_t count, argmin, argmax; /* positions and extremes mean nothing where count is 0 */

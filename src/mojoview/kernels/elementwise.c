@@ -112,16 +112,20 @@ struct mv_elementwise {
 
 #define NUMBERS(op) op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, op##_f64
 #define ALL(op) op##_b8, NUMBERS(op)
-const mv_elementwise mv_add = {3, {ALL(add)}};
-const mv_elementwise mv_subtract = {3, {NULL, NUMBERS(subtract)}};
-const mv_elementwise mv_multiply = {3, {ALL(multiply)}};
-const mv_elementwise mv_scale = {2, {NULL, NUMBERS(scale)}};
-const mv_elementwise mv_axpy = {2, {NULL, NUMBERS(axpy)}};
-const mv_elementwise mv_clip = {2, {ALL(clip)}};
-const mv_elementwise mv_copy = {2, {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16,
-                                    copy_u32, copy_u64, copy_u64}};
+static const mv_elementwise elementwise[MV_ELEMENTWISE] = {
+    [MV_ADD] = {3, {ALL(add)}},
+    [MV_SUBTRACT] = {3, {NULL, NUMBERS(subtract)}},
+    [MV_MULTIPLY] = {3, {ALL(multiply)}},
+    [MV_SCALE] = {2, {NULL, NUMBERS(scale)}},
+    [MV_AXPY] = {2, {NULL, NUMBERS(axpy)}},
+    [MV_CLIP] = {2, {ALL(clip)}},
+    [MV_COPY] = {2, {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16, copy_u32,
+                     copy_u64, copy_u64}},
+};
 /* in the order of MV_LT to MV_GT */
 static const mv_elementwise comparisons[] = {{3, {ALL(lt)}}, {3, {ALL(le)}}, {3, {ALL(eq)}}, {3, {ALL(ne)}}, {3, {ALL(ge)}}, {3, {ALL(gt)}}};
+
+const mv_elementwise *mv_elementwise_of(int op) { return &elementwise[op]; }
 
 typedef struct work {
     mv_nest nest;

@@ -101,7 +101,8 @@ static const mv_step describe_steps[MV_NTYPES] = TABLE(describe, describe_time);
 
 const mv_reduction *mv_reduction_of(int op) { return &reductions[op]; }
 
-int mv_reduction_type(int op, int type) {
+int mv_reduction_result(const void *ctx, int type) {
+    const int op = ((const mv_reduction *)ctx)->op;
     static const int wide[] = {MV_T_I64, MV_T_U64, -1};
     const int held = held_as(type);
     switch (op) {
