@@ -8,5 +8,5 @@ cdef class Lease:
     cdef object __weakref__
 
 
-cdef Lease lease_buffer(object owner, int flags)
+cdef Lease lease_buffer(object exporter, object owner, int flags)
 cdef Lease lease_owner(object owner)

@@ -2,14 +2,22 @@
 
 __all__ = [
     "AlignmentError",
+    "ArgumentError",
     "CompilerNotFound",
     "DTypeError",
     "DeviceError",
     "ExportedError",
+    "FieldError",
     "FrameError",
+    "IndexingError",
     "InterfaceError",
     "KernelCompileError",
+    "KernelDivisionError",
     "KernelError",
+    "KernelIndexError",
+    "KernelMemoryError",
+    "KernelOverflowError",
+    "KernelValueError",
     "LayoutError",
     "MaskError",
     "MojoViewError",
@@ -46,6 +54,10 @@ class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
 
 
+class ArgumentError(MojoViewError, TypeError):
+    """An argument is of a type that the operation cannot work with."""
+
+
 class DTypeError(MojoViewError, TypeError):
     """The dtype, or its byte order, is not what the operation takes."""
 
@@ -74,6 +86,17 @@ class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
 
 
+class IndexingError(MojoViewError, IndexError):
+    """An index is out of range, or of a kind that only a copy could serve."""
+
+
+class FieldError(MojoViewError, KeyError, ValueError):
+    """A record has no field of that name."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
 class InterfaceError(MojoViewError, ValueError):
     """An exporter's description of its memory is malformed or contradicts its real size."""
 
@@ -98,6 +121,26 @@ class KernelError(MojoViewError, RuntimeError):
     def __init__(self, message: str, *, kernel: str | None = None, code: int | None = None, index: int | None = None):
         super().__init__(message)
         self.kernel, self.code, self.index = kernel, code, index
+
+
+class KernelValueError(KernelError, ValueError):
+    """A kernel met a value that it does not take, or had no elements to work on."""
+
+
+class KernelIndexError(KernelError, IndexError):
+    """A kernel met an index out of range."""
+
+
+class KernelOverflowError(KernelError, OverflowError):
+    """A value does not fit the type that has to hold it."""
+
+
+class KernelDivisionError(KernelError, ZeroDivisionError):
+    """A kernel divided by zero."""
+
+
+class KernelMemoryError(KernelError, MemoryError):
+    """A kernel could not get the memory that it needs."""
 
 
 class KernelCompileError(KernelError):

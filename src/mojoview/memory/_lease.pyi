@@ -1,0 +1,7 @@
+from typing import Any, final
+
+@final
+class Lease:
+    def __init__(self) -> None: ...
+
+def live_leases() -> int: ...

@@ -1,0 +1,686 @@
+"""View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
+)
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libc.string cimport memset
+
+from mojoview.memory.abi cimport (
+    MV_ABI_VERSION, MV_ALIGNED, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK,
+    MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_SWAPPED, mv_desc,
+)
+from mojoview.memory._lease cimport Lease
+
+import numpy as np
+
+from mojoview.memory._dtype import dtype_info
+from mojoview.memory.errors import (
+    ArgumentError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, ReadOnlyError, ReleasedError, ShapeError,
+    ZeroCopyError,
+)
+
+
+cdef extern from "layout.h" nogil:
+    int mv_desc_derive(mv_desc *d, int64_t alignment)
+    bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
+    bint mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize)
+    int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
+
+
+cdef int raise_released() except -1:
+    raise ReleasedError("the view was released: take a new one from the array")
+
+
+cdef inline mv_desc *descriptor(View self) except NULL:
+    if self.desc is NULL:
+        raise_released()
+    return self.desc
+
+
+# Not cleared by the cycle collector: a consumer of our buffer that dies in the same cycle must find the memory alive.
+@cython.no_gc_clear
+cdef class View:
+    """View()
+
+    A typed window on memory that somebody else owns; made by `mojoview.view()`.
+
+    A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory, and the owner's
+    buffer export, until the last view on it is released or dropped.
+
+    Attributes
+    ----------
+    ptr : int
+        Address of element [0, ..., 0]. Borrowed: valid while the view is.
+    shape, strides : tuple of int
+        Strides count bytes.
+    ndim, size, nbytes, itemsize : int
+    dtype : numpy.dtype
+    readonly, contiguous, aligned, closed : bool
+        `contiguous` means C order.
+    device : str
+        "cpu".
+    mask : View or None
+        bool, True where an element is missing.
+    owner : object
+        Whose memory it is.
+
+    Notes
+    -----
+    Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a consumer or a
+    kernel uses the memory, so no thread loses it in the middle of a call.
+
+    Examples
+    --------
+    >>> import numpy as np, mojoview as mv
+    >>> v = mv.view(np.arange(6.0).reshape(2, 3))
+    >>> v[:, ::2].strides
+    (24, 16)
+    >>> np.asarray(v)[1]
+    array([3., 4., 5.])
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.desc = NULL
+        self._exports = 0
+        self._exposed = False
+
+    def __init__(self):
+        raise ArgumentError("View() is not called by hand: use mojoview.view(obj) or mojoview.from_ptr(...)")
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def ptr(self):
+        return <uintptr_t>descriptor(self).data
+
+    @property
+    def shape(self):
+        return int64_tuple(descriptor(self).shape, self.desc.ndim)
+
+    @property
+    def strides(self):
+        return int64_tuple(descriptor(self).strides, self.desc.ndim)
+
+    @property
+    def ndim(self):
+        return descriptor(self).ndim
+
+    @property
+    def size(self):
+        return descriptor(self).size
+
+    @property
+    def itemsize(self):
+        return descriptor(self).itemsize
+
+    @property
+    def nbytes(self):
+        return descriptor(self).size * <int64_t>self.desc.itemsize
+
+    @property
+    def dtype(self):
+        descriptor(self)
+        return self._dtype
+
+    @property
+    def readonly(self):
+        return (descriptor(self).flags & MV_READONLY) != 0
+
+    @property
+    def contiguous(self):
+        return (descriptor(self).flags & MV_C_CONTIGUOUS) != 0
+
+    @property
+    def f_contiguous(self):
+        return (descriptor(self).flags & MV_F_CONTIGUOUS) != 0
+
+    @property
+    def aligned(self):
+        return (descriptor(self).flags & MV_ALIGNED) != 0
+
+    @property
+    def device(self):
+        return "cpu" if descriptor(self).flags & MV_DEVICE_MASK == 0 else f"device:{self.desc.device_id}"
+
+    @property
+    def owner(self):
+        descriptor(self)
+        return self._lease.owner
+
+    @property
+    def closed(self):
+        return self.desc is NULL
+
+    @property
+    def mask(self):
+        cdef mv_desc *d = descriptor(self)
+        cdef int64_t strides[2]
+        if d.flags & MV_HAS_MASK == 0:
+            return None
+        strides[0] = d.mask_stride[0]
+        strides[1] = d.mask_stride[1]
+        return make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, strides, np.dtype(bool), True)
+
+    @property
+    def data(self):
+        """The same window without its mask."""
+        cdef View other = cut(self)
+        drop_mask(other)
+        return other
+
+    def __len__(self):
+        if descriptor(self).ndim == 0:
+            raise ArgumentError("len(): a view of 0 dimensions has no length")
+        return self.desc.shape[0]
+
+    def __repr__(self):
+        from mojoview.views._repr import text
+        return text(self)
+
+    def _repr_html_(self):
+        from mojoview.views._repr import html
+        return html(self)
+
+    # -- further windows on the same memory ---------------------------------------------------------------------------
+
+    def __getitem__(self, key):
+        cdef View other
+        if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
+            return field(self, key)
+        other = index(self, key)
+        return other if other.desc.ndim or is_partial(key) else scalar(other)
+
+    def __setitem__(self, key, value):
+        if descriptor(self).flags & MV_READONLY:
+            raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with view(obj, writable=True)")
+        np.asarray(self)[key] = value
+
+    def __iter__(self):
+        if descriptor(self).ndim == 0:
+            raise ArgumentError("iteration over a view of 0 dimensions")
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self):
+        """The same memory with the dimensions in reverse order."""
+        cdef View other = cut(self)
+        cdef mv_desc *d = other.desc
+        cdef int k, n = d.ndim
+        for k in range(n):
+            d.shape[k] = self.desc.shape[n - 1 - k]
+            d.strides[k] = self.desc.strides[n - 1 - k]
+        if n == 2:
+            d.mask_stride[0], d.mask_stride[1] = d.mask_stride[1], d.mask_stride[0]
+        return finish(other)
+
+    def reshape(self, *shape):
+        """reshape(*shape)
+
+        The same elements in C order with another shape, without a copy.
+
+        Parameters
+        ----------
+        *shape : int or tuple of int
+            One of them may be -1 and is then computed.
+
+        Returns
+        -------
+        View
+            Borrows the same memory.
+
+        Raises
+        ------
+        ShapeError
+            The number of elements differs.
+        ZeroCopyError
+            The strides allow the shape only with a copy.
+        """
+        cdef mv_desc *d = descriptor(self)
+        cdef int64_t sizes[8]
+        cdef int64_t strides[8]
+        cdef int ndim = new_shape(d, shape, sizes)
+        cdef View other
+        if not mv_reshape(d, ndim, sizes, strides):
+            raise ZeroCopyError(f"reshape{shape}: strides {self.strides} of shape {self.shape} need a copy for it; "
+                                "use np.asarray(view).reshape(...)")
+        if d.flags & MV_HAS_MASK and (ndim != d.ndim or self.shape != int64_tuple(sizes, ndim)):
+            raise MaskError(f"reshape{shape}: the mask has strides of its own; reshape view.data and view.mask")
+        other = cut(self)
+        other.desc.ndim = ndim
+        for k in range(ndim):
+            other.desc.shape[k] = sizes[k]
+            other.desc.strides[k] = strides[k]
+        return finish(other)
+
+    def cast(self, dtype):
+        """cast(dtype)
+
+        The same bytes read as another dtype, as `numpy.ndarray.view` does.
+
+        Parameters
+        ----------
+        dtype : dtype-like
+            Where the item size differs, the last axis must be contiguous and its bytes divide evenly.
+
+        Returns
+        -------
+        View
+            Borrows the same memory.
+
+        Raises
+        ------
+        DTypeError
+            The items of the dtype are references (object, variable-width strings).
+        LayoutError
+            The item size differs and the last axis does not allow it.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> int(mv.view(np.array(["1970-01-02"], "M8[D]")).cast("i8")[0])
+        1
+        """
+        cdef mv_desc *d = descriptor(self)
+        cdef int64_t item, old = d.itemsize, last
+        cdef View other
+        new = np.dtype(dtype)
+        dtype_info(new)
+        item = new.itemsize
+        if item != old:
+            if d.flags & MV_HAS_MASK:
+                raise MaskError(f"cast({new}): a mask belongs to items of {old} bytes; cast view.data")
+            if d.ndim == 0 or item == 0 or old == 0:
+                raise LayoutError(f"cast({new}): items of {old} bytes cannot be read as items of {item} bytes in {d.ndim} dimensions")
+            last = d.shape[d.ndim - 1]
+            if last != 1 and d.size and d.strides[d.ndim - 1] != old:
+                raise LayoutError(f"cast({new}): the last axis must be contiguous to change the item size, got strides {self.strides}")
+            if last * old % item:
+                raise LayoutError(f"cast({new}): the last axis holds {last * old} bytes, no multiple of {item}")
+        other = cut(self)
+        if item != old:
+            other.desc.shape[d.ndim - 1] = last * old // item
+            other.desc.strides[d.ndim - 1] = item
+        set_dtype(other, new)
+        return finish(other)
+
+    def release(self):
+        """release()
+
+        Lets go of the memory now. Using the view afterwards raises `ReleasedError`; views cut from it go on.
+
+        Raises
+        ------
+        ExportedError
+            A consumer of the buffer (memoryview, ndarray) or a running kernel still uses this view.
+        """
+        if self.desc is NULL:
+            return
+        if self._exports:
+            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them first")
+        self.desc = NULL
+        if not self._exposed:
+            self._lease = self._mask_lease = None
+            self._pin = None
+
+    def __enter__(self):
+        descriptor(self)
+        return self
+
+    def __exit__(self, *exc):
+        self.release()
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentError("a View cannot be pickled or copied: its memory belongs to somebody else; "
+                            "use np.array(view) for a copy")
+
+    # -- protocols out ------------------------------------------------------------------------------------------------
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        cdef mv_desc *d = descriptor(self)
+        check_exportable(self, "the buffer protocol")
+        if self._format is None:
+            raise ZeroCopyError(f"the buffer protocol has no code for dtype {self._dtype}; use view.cast('i8') for the integers, "
+                                "or np.asarray(view), which keeps the dtype")
+        if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
+            raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
+        if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS or (flags & PyBUF_STRIDES) != PyBUF_STRIDES) \
+                and not d.flags & MV_C_CONTIGUOUS:
+            raise LayoutError(f"buffer export: the consumer needs C order, got strides {self.strides} of shape {self.shape}")
+        if (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and not d.flags & MV_F_CONTIGUOUS:
+            raise LayoutError(f"buffer export: the consumer needs Fortran order, got strides {self.strides} of shape {self.shape}")
+        if (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS and not d.flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS):
+            raise LayoutError(f"buffer export: the consumer needs contiguous memory, got strides {self.strides}")
+        buffer.buf = d.data
+        buffer.len = d.size * <int64_t>d.itemsize
+        buffer.itemsize = d.itemsize
+        buffer.readonly = (d.flags & MV_READONLY) != 0
+        buffer.ndim = d.ndim
+        buffer.format = <char *>self._format if flags & PyBUF_FORMAT else NULL
+        buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND else NULL
+        buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+        buffer.obj = self
+        self._exports += 1
+
+    def __releasebuffer__(self, Py_buffer *buffer):
+        self._exports -= 1
+
+    @property
+    def __array_interface__(self):
+        check_exportable(self, "__array_interface__")
+        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory to its end.
+        self._exposed = True
+        return {"version": 3, "shape": self.shape, "strides": self.strides, "typestr": self._dtype.str,
+                "descr": self._dtype.descr if self._dtype.names is not None else [("", self._dtype.str)],
+                "data": (<uintptr_t>self.desc.data, self.readonly)}
+
+
+# -- construction -----------------------------------------------------------------------------------------------------
+
+cdef inline mv_desc *open_store(View self) noexcept:
+    """Points `desc` at the aligned part of the object's own storage."""
+    cdef uintptr_t address = (<uintptr_t>self._store + 63) & ~<uintptr_t>63
+    self.desc = <mv_desc *>address
+    return self.desc
+
+
+cdef int set_dtype(View self, object dtype) except -1:
+    cdef mv_desc *d = self.desc
+    info = dtype_info(dtype)
+    d.dtype_code = info.code
+    d.dtype_bits = info.bits
+    d.dtype_lanes = 1
+    d.itemsize = info.itemsize
+    d.logical = info.logical
+    d.flags = (d.flags & ~MV_SWAPPED) | (MV_SWAPPED if info.swapped else 0)
+    self._dtype = dtype
+    self._format = info.format
+    return 0
+
+
+cdef View finish(View self):
+    """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
+    if mv_desc_derive(self.desc, dtype_info(self._dtype).alignment) < 0:
+        raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
+    return self
+
+
+cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
+                    bint readonly):
+    """A view on memory whose extents the caller has validated."""
+    cdef View self = View.__new__(View)
+    cdef mv_desc *d = open_store(self)
+    cdef int k
+    memset(d, 0, sizeof(mv_desc))
+    d.data = data
+    d.ndim = ndim
+    d.abi_version = MV_ABI_VERSION
+    d.struct_bytes = sizeof(mv_desc)
+    for k in range(ndim):
+        d.shape[k] = shape[k]
+        d.strides[k] = strides[k]
+    d.flags = MV_READONLY if readonly else 0
+    set_dtype(self, dtype)
+    self._lease = lease
+    return finish(self)
+
+
+cdef View cut(View parent):
+    """A second view on the same lease, ready to be narrowed."""
+    descriptor(parent)
+    cdef View self = View.__new__(View)
+    fill(self, parent)
+    return self
+
+
+cdef void fill(View self, View source) noexcept:
+    open_store(self)[0] = source.desc[0]
+    self._lease = source._lease
+    self._mask_lease = source._mask_lease
+    self._dtype = source._dtype
+    self._format = source._format
+    self._pin = source._pin
+
+
+cdef void drop_mask(View self) noexcept:
+    cdef mv_desc *d = self.desc
+    d.flags &= ~(MV_HAS_MASK | MV_MASK_BITS)
+    d.mask = NULL
+    d.mask_offset = d.mask_stride[0] = d.mask_stride[1] = 0
+    self._mask_lease = None
+
+
+# -- what subclasses and other rooms build with ------------------------------------------------------------------------
+
+def adopt(View target not None, View source not None, pin=None):
+    """adopt(target, source, pin=None)
+
+    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long as it does.
+    """
+    descriptor(source)
+    if target.desc is not NULL:
+        raise ArgumentError("adopt(): the target is already open")
+    fill(target, source)
+    if pin is not None:
+        target._pin = pin if target._pin is None else (target._pin, pin)
+    return target
+
+
+def with_mask(View values not None, View mask not None):
+    """with_mask(values, mask)
+
+    A view of `values` whose elements are missing where `mask` is True.
+
+    Parameters
+    ----------
+    values : View
+        Any dtype, at most 2 dimensions.
+    mask : View
+        bool, of the same shape; its strides are its own.
+
+    Returns
+    -------
+    View
+        Borrows both.
+
+    Raises
+    ------
+    MaskError
+        The mask is not bool, not of the same shape, or has more than 2 dimensions.
+    """
+    cdef mv_desc *d = descriptor(values)
+    cdef mv_desc *m = descriptor(mask)
+    if mask._dtype != np.dtype(bool) or mask.shape != values.shape or d.ndim > 2 or d.ndim < 1:
+        raise MaskError(f"mask: expected bool of shape {values.shape} in 1 or 2 dimensions, got {mask._dtype} of shape {mask.shape}")
+    cdef View other = cut(values)
+    other._mask_lease = mask._lease
+    if mask._pin is not None:
+        other._pin = (other._pin, mask._pin)
+    other.desc.flags = (other.desc.flags & ~MV_MASK_BITS) | MV_HAS_MASK
+    other.desc.mask = <const uint8_t *>m.data
+    other.desc.mask_offset = 0
+    for k in range(d.ndim):
+        other.desc.mask_stride[k] = m.strides[k]
+    return other
+
+
+def read_only(View source not None):
+    """read_only(source)
+
+    The same window without the right to write.
+    """
+    cdef View other = cut(source)
+    other.desc.flags |= MV_READONLY
+    return other
+
+
+# -- indexing ---------------------------------------------------------------------------------------------------------
+
+cdef tuple int64_tuple(const int64_t *values, int n):
+    return tuple([values[k] for k in range(n)])
+
+
+cdef bint is_partial(object key):
+    """Whether an index asks for a window even where no dimension is left: v[...] does."""
+    return key is Ellipsis or (isinstance(key, tuple) and any(part is Ellipsis for part in key))
+
+
+cdef object scalar(View self):
+    """The element of a 0-d view as NumPy's scalar; None where it is missing."""
+    if self.desc.flags & MV_HAS_MASK:
+        if self.desc.mask[self.desc.mask_offset // 8]:
+            return None
+        drop_mask(self)
+    return np.asarray(self)[()]
+
+
+cdef int check_exportable(View self, str protocol) except -1:
+    if descriptor(self).flags & MV_HAS_MASK:
+        raise MaskError(f"{protocol} cannot carry the mask of this view; hand out view.data and view.mask")
+    return 0
+
+
+cdef int check_room(int ndim, bint masked) except -1:
+    """Whether one more dimension fits: the descriptor holds 8, a byte mask 2."""
+    if ndim == MV_MAX_NDIM or (masked and ndim == 2):
+        raise ShapeError(f"a {'masked ' if masked else ''}view has at most {2 if masked else MV_MAX_NDIM} dimensions")
+    return 0
+
+
+cdef View index(View self, object key):
+    """Basic indexing: integers, slices, Ellipsis and None."""
+    cdef mv_desc *d = descriptor(self)
+    cdef int64_t shape[8]
+    cdef int64_t strides[8]
+    cdef int64_t mask_strides[2]
+    cdef int64_t offset = 0, mask_offset = 0, length, i
+    cdef Py_ssize_t start, stop, step, count
+    cdef int axis = 0, ndim = 0, consumed = 0
+    cdef bint masked = (d.flags & MV_HAS_MASK) != 0, ellipsis_seen = False
+    cdef View other
+    parts = key if isinstance(key, tuple) else (key,)
+    for part in parts:
+        if part is Ellipsis:
+            if ellipsis_seen:
+                raise IndexingError("an index can have only one Ellipsis")
+            ellipsis_seen = True
+        elif part is not None:
+            if not isinstance(part, slice) and (not hasattr(part, "__index__") or isinstance(part, (bool, np.bool_))):
+                raise IndexingError(f"a view takes integers, slices, Ellipsis and None, got {type(part).__name__}; "
+                                 "anything else needs a copy: use np.asarray(view)[...]")
+            consumed += 1
+    if consumed > d.ndim:
+        raise IndexingError(f"too many indices: the view has {d.ndim} dimensions, got {consumed}")
+    mask_strides[0] = mask_strides[1] = 0
+    for part in parts if ellipsis_seen else (*parts, Ellipsis):
+        if part is Ellipsis:
+            for _ in range(d.ndim - consumed):
+                check_room(ndim, masked)
+                shape[ndim] = d.shape[axis]
+                strides[ndim] = d.strides[axis]
+                if masked:
+                    mask_strides[ndim] = d.mask_stride[axis]
+                ndim += 1
+                axis += 1
+            continue
+        if part is not None and not isinstance(part, slice):
+            length = d.shape[axis]
+            i = part.__index__()
+            if i < -length or i >= length:
+                raise IndexingError(f"index {i} is out of bounds for axis {axis} with size {length}")
+            i += length if i < 0 else 0
+            offset += i * d.strides[axis]
+            if masked:
+                mask_offset += i * d.mask_stride[axis]
+            axis += 1
+            continue
+        check_room(ndim, masked)
+        if part is None:
+            shape[ndim] = 1
+            strides[ndim] = 0
+            ndim += 1
+            continue
+        length = d.shape[axis]
+        PySlice_Unpack(part, &start, &stop, &step)
+        count = PySlice_AdjustIndices(length, &start, &stop, step)
+        shape[ndim] = count
+        # NumPy's own choice where the product may not be representable: an axis of 0 or 1 elements is never stepped along
+        strides[ndim] = d.strides[axis] * step if count > 1 else d.strides[axis]
+        if count > 0:
+            offset += start * d.strides[axis]
+        if masked:
+            mask_strides[ndim] = d.mask_stride[axis] * step if count > 1 else d.mask_stride[axis]
+            mask_offset += start * d.mask_stride[axis] if count > 0 else 0
+        ndim += 1
+        axis += 1
+    other = cut(self)
+    other.desc.ndim = ndim
+    if other.desc.size:
+        other.desc.data = <char *>d.data + offset
+    for k in range(ndim):
+        other.desc.shape[k] = shape[k]
+        other.desc.strides[k] = strides[k]
+    if masked:
+        other.desc.mask += mask_offset
+        other.desc.mask_stride[0] = mask_strides[0]
+        other.desc.mask_stride[1] = mask_strides[1]
+    return finish(other)
+
+
+cdef View field(View self, object name):
+    """A field of a record view, or several of them as a narrower record."""
+    cdef View other
+    descriptor(self)
+    if self._dtype.names is None:
+        raise IndexingError(f"field {name!r}: the dtype {self._dtype} has no fields")
+    if isinstance(name, list):
+        other = cut(self)
+        set_dtype(other, self._dtype[name])
+        return finish(other)
+    if name not in self._dtype.fields:
+        raise FieldError(f"field {name!r}: expected one of {self._dtype.names}")
+    dtype, offset = self._dtype.fields[name][:2]
+    base, sub = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
+    other = cut(self)
+    cdef int k, ndim = other.desc.ndim
+    if ndim + len(sub) > MV_MAX_NDIM:
+        raise ShapeError(f"field {name!r}: {ndim} + {len(sub)} dimensions, a view has at most {MV_MAX_NDIM}")
+    if other.desc.size:
+        other.desc.data = <char *>other.desc.data + <int64_t>offset
+    cdef int64_t step = base.itemsize
+    for k in reversed(range(len(sub))):
+        other.desc.shape[ndim + k] = sub[k]
+        other.desc.strides[ndim + k] = step
+        step *= sub[k]
+    other.desc.ndim = ndim + len(sub)
+    set_dtype(other, base)
+    return finish(other)
+
+
+cdef int new_shape(const mv_desc *d, tuple shape, int64_t *sizes) except -1:
+    """Reads the arguments of reshape(); returns the number of dimensions."""
+    cdef int64_t known
+    cdef int k, unknown = -1, ndim
+    parts = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
+    ndim = len(parts)
+    if ndim > MV_MAX_NDIM:
+        raise ShapeError(f"reshape{shape}: a view has at most {MV_MAX_NDIM} dimensions")
+    for k in range(ndim):
+        sizes[k] = parts[k].__index__()
+        if sizes[k] == -1 and unknown < 0:
+            unknown = k
+            sizes[k] = 1
+        elif sizes[k] < 0:
+            raise ShapeError(f"reshape{shape}: expected sizes of at least 0 and at most one -1")
+    known = mv_count_elements(ndim, sizes, 1)
+    if unknown >= 0:
+        if known <= 0 or d.size % known:
+            raise ShapeError(f"reshape{shape}: {d.size} elements do not fill it")
+        sizes[unknown] = d.size // known
+    elif known != d.size:
+        raise ShapeError(f"reshape{shape}: expected {d.size} elements, the shape holds {known}")
+    return ndim
