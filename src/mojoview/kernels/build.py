@@ -1,4 +1,4 @@
-"""One compilation: a source file, the compiler and its arguments; the key of its result, and the runs of the compiler."""
+"""One compilation: source file, compiler and arguments; the key of its result and the runs of the compiler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ __all__ = ["Build"]
 
 # Products and sums are not fused, so that results equal NumPy's bit by bit.
 DEFAULT_FLAGS = ("--fp-mode", "contract=off")
-OWN_FLAGS = ("-o", "--emit", "--diagnostic-format", "--target-triple", "--help", "-h", "--print-", "--experimental-", "--disable-warnings")
+OWN_FLAGS = ("-o", "--emit", "--diagnostic-format", "--target-triple", "--help", "-h", "--print-", "--experimental-",
+             "--disable-warnings")
 FORMAT = 1  # part of the key: rises when the meaning of what is kept changes
 
 
@@ -73,8 +74,7 @@ class Build:
             sources = content(self.file, self.search)
         except OSError as error:
             raise ArgumentError(f"load(): cannot read {error.filename or self.file}: {error.strerror}") from error
-        library = content(get_mojo_include() / "mojoview" / "__init__.mojo", ())
-        facts = [FORMAT, sources, library, self.compiler.identity(), self.options, host_cpu()]
+        facts = [FORMAT, sources, self.compiler.identity(), self.options, host_cpu()]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
 
     def run(self, library: Path, progress: Callable[[str], None] | None, timeout: float) -> Exports:
@@ -101,9 +101,9 @@ class Build:
         for run in sorted(runs.values(), key=lambda run: run.code != 0, reverse=True):
             if run.code:
                 raise self.refusal(run)
-        symbols = read_elf(library).exports
         source = outline(self.file.read_text(encoding="utf-8", errors="replace"))
-        exports = examine(symbols, source, runs["doc"].stdout, (work / "kernels.ll").read_text(encoding="utf-8", errors="replace"))
+        llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
+        exports = examine(read_elf(library).exports, source, runs["doc"].stdout, llvm)
         if progress:
             progress(f"compiled {name} in {time.monotonic() - begin:.1f} s")
         return exports

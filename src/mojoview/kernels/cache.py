@@ -1,7 +1,7 @@
 """Compiled kernels on disk: one directory per content key, in a directory that only its owner can write to.
 
-An entry is a shared object and a JSON file that describes it. It appears by one rename, is verified against its checksums
-whenever it is read, and is thrown away and built again where they do not match.
+An entry is a shared object and a JSON file that describes it. It appears by one rename, is verified against its
+checksums whenever it is read, and is built again where they do not match.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Cache:
         Raises
         ------
         CacheError
-            It belongs to somebody else, others may read or write it, or it is no directory: code from there must not run.
+            It is no directory, or other users may read or write it: code from there must not run.
         OSError
             It cannot be made.
         """
@@ -80,8 +80,8 @@ class Cache:
             raise CacheError(f"load(): the kernel cache {root} belongs to user {info.st_uid}, not to {os.geteuid()};"
                              " set MOJOVIEW_CACHE_DIR to a directory of your own")
         if info.st_mode & 0o077:
-            raise CacheError(f"load(): the kernel cache {root} is open to other users (mode {stat.S_IMODE(info.st_mode):o}),"
-                             f" expected mode 700: chmod 700 {root}")
+            raise CacheError(f"load(): the kernel cache {root} is open to other users: expected mode 700,"
+                             f" got {stat.S_IMODE(info.st_mode):o}; chmod 700 {root}")
         return cls(root)
 
     def get(self, key: str) -> tuple[Path, Exports] | None:
@@ -112,7 +112,7 @@ class Cache:
     @contextmanager
     def workplace(self, key: str) -> Iterator[Path]:
         """A private directory on the cache's own file system, removed afterwards."""
-        with tempfile.TemporaryDirectory(prefix=f"{key}.", suffix=".tmp", dir=self.root, ignore_cleanup_errors=True) as work:
+        with tempfile.TemporaryDirectory(".tmp", f"{key}.", self.root, ignore_cleanup_errors=True) as work:
             yield Path(work)
 
     @contextmanager
@@ -133,8 +133,8 @@ class Cache:
             try:
                 while (locked := _try_lock(descriptor)) is False:
                     if time.monotonic() > deadline:
-                        raise CompileTimeoutError(f"load(): another process has been compiling the same file for {timeout:g} s"
-                                                  f" (it holds {path})")
+                        raise CompileTimeoutError("load(): another process compiles the same file and has not finished"
+                                                  f" within {timeout:g} s (it holds {path})")
                     time.sleep(0.05)
                 if locked and not _names(path, descriptor):
                     continue  # who held it before has removed the file
@@ -146,7 +146,7 @@ class Cache:
                 finally:
                     path.unlink(missing_ok=True)
                     if locked:
-                        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile shares the descriptor
+                        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile shares the descriptor
                 return
             finally:
                 os.close(descriptor)
@@ -217,8 +217,8 @@ def _signature(plain: Mapping[str, Any]) -> Signature:
 
 def _param(**fields: Any) -> Param:
     p = Param(**fields)
-    valid = (type(p.name) is str and p.role in {*ROLES.values(), "value"} and p.dtype in DTYPES and p.passing in PASSINGS
-             and (p.role == "value") == (p.passing == "value")
+    valid = (type(p.name) is str and p.role in {*ROLES.values(), "value"}
+             and p.dtype in DTYPES and p.passing in PASSINGS and (p.role == "value") == (p.passing == "value")
              and (p.ndim is None or (type(p.ndim) is int and 1 <= p.ndim <= 8))
              and (p.default is inspect.Parameter.empty or type(p.default) in (bool, int, float)))
     if not valid:

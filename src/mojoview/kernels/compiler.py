@@ -47,8 +47,8 @@ class Compiler:
         if self.found == "package":
             return importlib.metadata.version(PACKAGE)
         with suppress(OSError, subprocess.TimeoutExpired):
-            said = subprocess.run([self.path, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
-            if match := re.search(r"\d+\.\d+[\w.]*", said):
+            said = subprocess.run([self.path, "--version"], capture_output=True, text=True, timeout=60, check=False)
+            if match := re.search(r"\d+\.\d+[\w.]*", said.stdout):
                 return match[0]
         return None
 
@@ -72,8 +72,8 @@ def find_compiler(*, required: bool) -> Compiler | None: ...
 def find_compiler(*, required: bool = True) -> Compiler | None:
     """The Mojo compiler that `load` uses.
 
-    Looked for in this order: the environment variable MOJO, the installed package mojo-compiler, beside the running Python,
-    and PATH.
+    Looked for in this order: the environment variable MOJO, the installed package mojo-compiler, beside the running
+    Python, and PATH.
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ def find_compiler(*, required: bool = True) -> Compiler | None:
     if named := os.environ.get("MOJO"):
         if path := shutil.which(named):
             return Compiler(Path(path).absolute(), "MOJO")
-        raise CompilerNotFound(f"find_compiler(): the environment variable MOJO names {named!r}, which is no program that can be run")
+        raise CompilerNotFound(f"find_compiler(): the environment variable MOJO names {named!r},"
+                               " which is no program that can be run")
     beside = shutil.which("mojo", path=str(Path(sys.executable).parent))
     for found, where in (("package", _packaged()), ("beside python", beside), ("PATH", shutil.which("mojo"))):
         if where:
@@ -111,7 +112,7 @@ def find_compiler(*, required: bool = True) -> Compiler | None:
     if required:
         raise CompilerNotFound(
             "find_compiler(): no Mojo compiler; install it with: pip install 'mojoview[mojo]'"
-            " (looked at the environment variable MOJO, the package mojo-compiler, the directory of the running Python, PATH)")
+            " (looked at the environment variable MOJO, the package mojo-compiler, beside the running Python, PATH)")
     return None
 
 
@@ -177,9 +178,9 @@ def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, ti
 
     Notes
     -----
-    Each program leads a process group of its own, and whatever ends this call early (an exception of `tick`, Ctrl-C, the
-    timeout) kills the groups. Output goes to files, so that no pipe can fill up; temporary files go to `work` as well. Thread
-    safety: may be called from any thread.
+    Each program leads a process group of its own, and whatever ends this call early (an exception of `tick`, Ctrl-C,
+    the timeout) kills the groups. Output goes to files, so that no pipe can fill up; temporary files go to `work` as
+    well. Thread safety: may be called from any thread.
     """
     start = time.monotonic()
     told, done = 0.0, dict[str, Run]()
@@ -188,10 +189,11 @@ def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, ti
         for name, command in commands.items():
             with open(work / f"{name}.out", "wb") as out, open(work / f"{name}.err", "wb") as err:
                 try:
-                    running[name] = subprocess.Popen(command, cwd=work, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                                     start_new_session=True, env={**os.environ, "TMPDIR": str(work)})
+                    running[name] = subprocess.Popen(command, cwd=work, env={**os.environ, "TMPDIR": str(work)},
+                                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                                     start_new_session=True)
                 except OSError as error:
-                    raise CompilerNotFound(f"load(): the Mojo compiler {command[0]} cannot be run: {error.strerror}") from error
+                    raise CompilerNotFound(f"load(): the Mojo compiler {command[0]} cannot be run: {error}") from error
         while running and not any(run.code for run in done.values()):
             with suppress(subprocess.TimeoutExpired):
                 next(iter(running.values())).wait(0.05)
@@ -201,7 +203,7 @@ def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, ti
                     del running[name]
             passed = time.monotonic() - start
             if running and passed > timeout:
-                raise CompileTimeoutError(f"load(): {' and '.join(running)} took longer than the timeout of {timeout:g} s")
+                raise CompileTimeoutError(f"load(): the compiler has not finished within {timeout:g} s; it was killed")
             if tick and passed - told >= 1:
                 told = passed
                 tick(passed)

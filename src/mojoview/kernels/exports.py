@@ -1,8 +1,9 @@
 """Which kernels a compiled Mojo file offers, and with which signatures.
 
 Four sources are compared: the symbols of the shared object, the source text (which function stands behind a symbol),
-`mojo doc` (the Mojo types) and the lowered LLVM text (the machine types). A symbol becomes a kernel only where all agree; any
-other is kept with the reason why it does not. Nothing is guessed: a wrong signature would be a crash or wrong numbers.
+`mojo doc` (the Mojo types) and the lowered LLVM text (the machine types). A symbol becomes a kernel only where all
+agree; any other is kept with the reason why it does not. Nothing is guessed: a wrong signature would be a crash or
+wrong numbers.
 """
 
 from __future__ import annotations
@@ -21,17 +22,22 @@ from mojoview.memory.errors import KernelCompileError
 
 __all__ = ["Exports", "examine", "machine_types"]
 
-BITS = {f"{kind}{bits}": (f"{kind.lower()}{bits}", f"i{bits}") for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 # Mojo name: (NumPy name, LLVM type)
-SCALARS = {"Int": ("int64", "i64"), "UInt": ("uint64", "i64"), "Float32": ("float32", "float"), "Float64": ("float64", "double"),
-           "Bool": ("bool", "i1"), **BITS}
-ELEMENTS = {"int": "int64", "uint": "uint64", "bool": "bool", "float16": "float16", "float32": "float32", "float64": "float64",
-            **{name: name for name, _ in BITS.values()}}
+INTEGERS = {f"{k}{bits}": (f"{k.lower()}{bits}", f"i{bits}") for k in ("Int", "UInt") for bits in (8, 16, 32, 64)}
+SCALARS = {"Int": ("int64", "i64"), "UInt": ("uint64", "i64"), "Bool": ("bool", "i1"),
+           "Float32": ("float32", "float"), "Float64": ("float64", "double"), **INTEGERS}
+# Mojo dtype: NumPy name
+ELEMENTS = {"int": "int64", "uint": "uint64",
+            **{name: name for name in ("bool", "float16", "float32", "float64", *(n for n, _ in INTEGERS.values()))}}
 ROLES = {"In": "in", "InOut": "inout", "Out": "out"}
 ARRAYS = "/mojoview/arrays/"
 # The first line of the descriptor, which an author's own struct may declare for itself: (offset, size) of its fields
-FIRST_LINE = {(0, 8), (8, 8), (16, 8), (24, 8), (32, 4), (36, 4), (36, 1), (37, 1), (38, 2), (40, 8), (48, 8), (56, 8), (56, 4), (60, 2),
-              (60, 4), (62, 2)}
+FIRST_LINE = {(0, 8), (8, 8), (16, 8), (24, 8), (32, 4), (36, 4), (36, 1), (37, 1), (38, 2), (40, 8), (48, 8), (56, 8),
+              (56, 4), (60, 4), (60, 2), (62, 2)}
+
+
+REQUIRED = inspect.Parameter.empty
+DEFINE = re.compile(r'^define (?:dso_local )?(?!internal |private )(.+?) @(?:"([^"]+)"|([\w.$]+))\((.*)', re.M)
 
 
 class Refused(Exception):
@@ -87,14 +93,12 @@ def examine(symbols: set[str], source: Outline, doc_json: str, llvm: str) -> Exp
 
 
 def machine_types(llvm: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """{symbol: (result, arguments)} of the functions that LLVM text defines for the outside, as ("i32", ("i64", "ptr"))."""
+    """{symbol: (result, arguments)} of the functions that LLVM text defines for others: ("i32", ("i64", "ptr"))."""
     found = {}
-    for line in llvm.splitlines():
-        if match := re.match(r'define (?:dso_local )?(?!internal |private )(.+?) @(?:"([^"]+)"|([\w.$]+))\(', line):
-            # attributes that say nothing about how an argument travels; any other keeps the text from matching a plain type
-            arguments = (re.sub(r" (?:noundef|noalias|nonnull)\b", "", part.rsplit(" %", 1)[0]).strip()
-                         for part in split(line[match.end():], ")"))
-            found[match[2] or match[3]] = (match[1], tuple(a for a in arguments if a))
+    for result, quoted, plain, rest in DEFINE.findall(llvm):
+        # these attributes do not change how an argument travels; any other keeps its text from being a plain type
+        parts = (re.sub(r" (?:noundef|noalias|nonnull)\b", "", part.rsplit(" %", 1)[0]) for part in split(rest, ")"))
+        found[quoted or plain] = (result, tuple(part for part in parts if part))
     return found
 
 
@@ -125,7 +129,7 @@ def parametric(type_: str) -> tuple[str, list[str], dict[str, str]]:
 
 
 def number(text: str) -> Any:
-    """Value of a literal as `mojo doc` prints it: `2`, `True`, `1.5`, `Int(2)`, `Float64(1.5)`; None for anything else."""
+    """Value of a literal as `mojo doc` prints it, `2`, `True`, `1.5` or `Int(2)`; None for anything else."""
     match = re.fullmatch(r"(?:\w+\()?([-+.\w]+)\)?", text)
     try:
         value = ast.literal_eval(match[1]) if match else None
@@ -181,23 +185,23 @@ class Module:
         if machine != (result_low, tuple(lowered)):
             raise Refused(f"it was compiled as {machine}, but its Mojo types mean {(result_low, tuple(lowered))}")
         masked = {a["name"] for a in overload["args"] if parametric(a["type"])[2].get("masked") == "True"}
-        reading = {p.name for p in arrays if p.role != "out"}
-        if masked and masked != reading:
-            raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(reading - masked))};"
-                          " all arrays that are read take masks, or none")
+        bare = {p.name for p in arrays if p.role != "out"} - masked
+        if masked and bare:
+            raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(bare))};"
+                          " all arrays that are read take masks, or none does")
         return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked),
                          words(symbol, overload, params))
 
     def param(self, argument: Mapping[str, Any]) -> tuple[Param, str]:
-        name, type_, convention, path = argument["name"], argument["type"], argument["convention"], argument.get("path", "")
+        name, type_, path = argument["name"], argument["type"], argument.get("path", "")
         if name.startswith("*"):
             raise Refused(f"argument {name} is variadic")
-        if convention not in ("imm", "var"):
-            raise Refused(f"argument {name} is passed as '{convention}'; write InOut, Out or a Pointer")
+        if argument["convention"] not in ("imm", "var"):
+            raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer")
         if type_ in SCALARS and path.startswith("/std/"):
             dtype, low = SCALARS[type_]
             default = number(argument["default"]) if "default" in argument else None
-            return Param(name, "value", dtype, None, "value", inspect.Parameter.empty if default is None else default), low
+            return Param(name, "value", dtype, None, "value", REQUIRED if default is None else default), low
         head, positional, named = parametric(type_)
         if head in ROLES:
             return self.typed(name, head, positional, named, path), "ptr"
@@ -211,7 +215,8 @@ class Module:
         if path == self.path + head:
             self.own_struct(name, head)
         elif path != ARRAYS + head:
-            raise Refused(f"argument {name} is of a type {head} from {path or 'an unknown place'}; import {head} from mojoview")
+            raise Refused(f"argument {name}: the type {head} is that of {path or 'another module'};"
+                          f" write: from mojoview import {head}")
         dt = positional[0] if positional else named.get("dt", "")
         ndim = number(positional[1] if len(positional) > 1 else named.get("ndim", "1"))
         if type(ndim) is not int or not 1 <= ndim <= 8:
@@ -219,7 +224,7 @@ class Module:
         return Param(name, ROLES[head], element(dt), ndim, "descriptor")  # type: ignore[arg-type]
 
     def own_struct(self, name: str, head: str) -> None:
-        """Accepts an author's own In, InOut or Out: one pointer to a struct that lays out like the descriptor's first line."""
+        """Accepts an author's own In, InOut or Out around one pointer to what is laid out like the first line."""
         struct = self.structs.get(head)
         fields = struct["fields"] if struct else []
         shape = [(p["name"], p["type"], p.get("default")) for p in struct["parameters"]] if struct else []
@@ -227,12 +232,13 @@ class Module:
         pointee = self.structs.get(target[1][0]) if target[0] == "Pointer" and target[1] else None
         known = shape == [("dt", "DType", None), ("ndim", "Int", "Int(1)")]
         if not known or pointee is None or not first_line(pointee["fields"]):
-            raise Refused(f"argument {name}: the {head} of this file is not [dt: DType, ndim: Int = 1] around one Pointer to a"
-                          f" struct laid out like the first line of the descriptor; import {head} from mojoview")
+            raise Refused(f"argument {name}: the {head} of this file is not {head}[dt: DType, ndim: Int = 1] around one"
+                          " Pointer to a struct laid out like the first line of the descriptor;"
+                          f" write: from mojoview import {head}")
 
     def pointer(self, name: str, type_: str) -> Param:
         _, positional, _ = parametric(type_)
-        target, origin = (positional + ["", ""])[:2]
+        target, origin = [*positional, "", ""][:2]
         head, inner, _ = parametric(target)
         if target in SCALARS:
             dtype = SCALARS[target][0]
@@ -244,7 +250,8 @@ class Module:
             raise Refused(f"argument {name} points to {target}; only pointers to numbers are arrays")
         role = "in" if origin.startswith("Immut") else "inout" if origin.startswith("Mut") else None
         if role is None:
-            raise Refused(f"argument {name}: its origin {origin} does not say whether it is written; use ImmutAnyOrigin or MutAnyOrigin")
+            raise Refused(f"argument {name}: the origin {origin} does not say whether it is written to;"
+                          " use ImmutAnyOrigin or MutAnyOrigin")
         return Param(name, role, dtype, None, "pointer")  # type: ignore[arg-type]
 
     def result(self, returns: Mapping[str, Any], written: str, arrays: bool) -> tuple[str, str]:
@@ -254,7 +261,7 @@ class Module:
             return "none", "void"
         if name == "Bool":
             raise Refused("it returns Bool, of which only bit 0 is defined; return Int32")
-        # `mojo doc` prints a result by the name of its alias, and an alias may hide anything: it must not come from elsewhere
+        # `mojo doc` prints a result by the name of its alias, and an imported alias may hide anything
         origin = self.source.names.get(written if type_ != name else name)
         if name == "Status":
             root, _, rest = written.partition(".")
@@ -291,7 +298,7 @@ def trailing_defaults(params: Sequence[Param]) -> tuple[Param, ...]:
     """Drops a default that a required argument follows, as Python has no such signature."""
     kept: list[Param] = []
     for p in reversed(params):
-        required = any(q.default is inspect.Parameter.empty for q in kept)
+        required = any(q.default is REQUIRED for q in kept)
         kept.append(Param(p.name, p.role, p.dtype, p.ndim, p.passing) if required else p)
     return tuple(reversed(kept))
 
@@ -301,7 +308,7 @@ def words(symbol: str, overload: Mapping[str, Any], params: Sequence[Param]) -> 
     shown = []
     for argument, p in zip(overload["args"], params, strict=True):
         type_ = re.sub(r"\bInt\((\d+)\)", r"\1", argument["type"]).replace("[.", "[")
-        shown.append(f"{p.name}: {type_}" + ("" if p.default is inspect.Parameter.empty else f" = {p.default}"))
+        shown.append(f"{p.name}: {type_}" + ("" if p.default is REQUIRED else f" = {p.default}"))
     result = (overload.get("returns") or {"type": "None"})["type"]
     return f"{symbol}({', '.join(shown)})" + ("" if result == "None" else f" -> {result}")
 

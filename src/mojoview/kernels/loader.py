@@ -28,10 +28,11 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
 
     Compiles a Mojo file and returns its kernels.
 
-    Every function of the file with `@export` and `abi("C")` becomes a kernel that checks its arguments as the built-in ones do.
-    Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as bare `Pointer`s to
-    contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key made of the content of the file
-    and of all that it imports, the compiler, the flags and the CPU: only the first load of a content runs the compiler.
+    Every function of the file with `@export` and `abi("C")` becomes a kernel that checks its arguments as the built-in
+    ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
+    bare `Pointer`s to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
+    made of the content of the file and of all that it imports, the compiler, the flags and the CPU: only the first load
+    of a content runs the compiler.
 
     Parameters
     ----------
@@ -39,8 +40,8 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
         A file whose name ends in .mojo.
     flags : sequence of str
         More arguments for `mojo build`, for example `["-D", "ASSERT=all"]` or `["-I", directory]`. The default is
-        `--fp-mode contract=off`, with which results equal NumPy's bit by bit; `["--fp-mode", "contract=fast"]` is faster.
-        Code is made for the CPU of this machine.
+        `--fp-mode contract=off`, with which results equal NumPy's bit by bit; `["--fp-mode", "contract=fast"]` fuses
+        products and sums, which is faster. Code is made for the CPU of this machine.
     progress : callable, optional
         Called with one line of text, about once a second, while the compiler runs (2 to 10 seconds on an idle machine).
     timeout : float
@@ -66,9 +67,9 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
 
     Notes
     -----
-    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. Where it cannot be written
-    (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread safety: may be called from
-    several threads and processes at once; one of them compiles.
+    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. Where it cannot be
+    written (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread safety: may be
+    called from several threads and processes at once; one of them compiles.
 
     Examples
     --------
@@ -79,9 +80,9 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
     build = Build.of(path, flags, find_compiler())
     cache, key = _open_cache(), build.key()
     for _ in range(ATTEMPTS):
-        module = _cached(cache, key, build.file) if cache else None
-        if module is None:
-            module = _compiled(cache, key, build, progress, timeout)
+        if cache and (module := _cached(cache, key, build.file)) is not None:
+            return module
+        module = _compiled(cache, key, build, progress, timeout)
         # what was compiled is what the key stands for only if nobody has written to the files meanwhile
         before, key = key, build.key()
         if key == before:
@@ -100,8 +101,8 @@ def _open_cache() -> Cache | None:
 def _unusable(root: Path, error: OSError) -> None:
     if isinstance(error, MojoViewError):
         raise error
-    warnings.warn(f"load(): the kernel cache {root} cannot be written ({error.strerror}): kernels are compiled for this process"
-                  " alone; set MOJOVIEW_CACHE_DIR to a directory that can be", RuntimeWarning, stacklevel=4)
+    warnings.warn(f"load(): the kernel cache {root} cannot be written ({error.strerror}): kernels are compiled for this"
+                  " process alone; set MOJOVIEW_CACHE_DIR to a directory that can be", RuntimeWarning, stacklevel=4)
 
 
 def _cached(cache: Cache, key: str, file: Path) -> KernelModule | None:
@@ -116,7 +117,8 @@ def _cached(cache: Cache, key: str, file: Path) -> KernelModule | None:
         return None  # it needs a library that has moved; building it again finds the new place
 
 
-def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[str], None] | None, timeout: float) -> KernelModule:
+def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[str], None] | None,
+              timeout: float) -> KernelModule:
     with ExitStack() as stack:
         try:
             if cache:
@@ -135,7 +137,7 @@ def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[s
             # a library without a place in the cache stays mapped after its file is gone
             return KernelModule(build.file, kept, ctypes.CDLL(str(kept or library)), exports)
         except OSError as error:
-            raise KernelError(f"load(): {build.file.name} was compiled, but the library does not load: {error}") from error
+            raise KernelError(f"load(): {build.file.name} was compiled, but does not load: {error}") from error
 
 
 def _keep(cache: Cache | None, key: str, library: Path, exports: Exports) -> Path | None:

@@ -20,7 +20,8 @@ __all__ = ["KernelModule"]
 class KernelModule:
     """The kernels of a Mojo file: `module.saxpy`, or `module["saxpy"]` for names that clash with the attributes below.
 
-    An export that cannot be called safely stays visible in `refused`; touching it raises KernelAttributeError with the reason.
+    An export that cannot be called safely stays visible in `refused`; touching it raises KernelAttributeError, which
+    says why.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,8 @@ from pathlib import Path
 
 __all__ = ["Export", "Outline", "content", "outline"]
 
-# Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays linear.
+# Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays
+# linear.
 TOKEN = re.compile(
     r"""(?P<skip>\#[^\n]*|[ \t\r\f]+|\\\r?\n)"""
     r"""|(?P<string>(?:\b[A-Za-z]{1,2})?(?:"""
@@ -216,7 +218,7 @@ def _named(items: str) -> Iterator[tuple[str, str]]:
 
 
 def content(path: Path, search: Sequence[Path]) -> list[tuple[str, str]]:
-    """Names and hashes of a file and of everything that it imports, directly or not, from `search` or from beside itself.
+    """Names and hashes of a file and of everything that it imports, directly or not, from `search` or beside itself.
 
     Parameters
     ----------
@@ -241,13 +243,18 @@ def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple
     seen[file] = (name, hashlib.sha256(data).hexdigest())
     if file.suffix != ".mojo":
         return
-    for module in outline(data.decode("utf-8", "replace")).modules:
+    for module in _modules(data):
         dots = len(module) - len(module.lstrip("."))
         root = module[dots:].split(".")[0]
         # every place counts, not only the one where the compiler would find the module first
         for place in list(file.parents)[dots - 1:dots] if dots else {file.parent, *search}:
             for part in _module_files(place / root) if root else ():
                 _visit(part, part.relative_to(place).as_posix(), search, seen)
+
+
+@functools.lru_cache(64)
+def _modules(source: bytes) -> list[str]:
+    return outline(source.decode("utf-8", "replace")).modules
 
 
 def _module_files(stem: Path) -> list[Path]:
