@@ -128,14 +128,14 @@ def parametric(type_: str) -> tuple[str, list[str], dict[str, str]]:
     return head, positional, named
 
 
-def number(text: str) -> Any:
-    """Value of a literal as `mojo doc` prints it, `2`, `True`, `1.5` or `Int(2)`; None for anything else."""
+def literal(text: str, dtype: str) -> Any:
+    """Value of a literal as `mojo doc` prints it, `2`, `True` or `Int(2)`; REQUIRED for anything else."""
     match = re.fullmatch(r"(?:\w+\()?([-+.\w]+)\)?", text)
+    kind = {"b": bool, "f": float}.get(dtype[0], int)
     try:
-        value = ast.literal_eval(match[1]) if match else None
-    except (ValueError, SyntaxError):
-        return None
-    return value if isinstance(value, (bool, int, float)) else None
+        return kind(ast.literal_eval(match[1])) if match else REQUIRED
+    except (ValueError, SyntaxError, TypeError):
+        return REQUIRED
 
 
 def element(name: str) -> str:
@@ -181,7 +181,8 @@ class Module:
             params.append(param)
             lowered.append(low)
         arrays = [p for p in params if p.passing == "descriptor"]
-        result, result_low = self.result(overload.get("returns") or {"type": "None"}, export.result, bool(arrays))
+        returns = overload.get("returns") or {"type": "None"}
+        result, result_low = self.result(returns, export.result, bool(arrays))
         if machine != (result_low, tuple(lowered)):
             raise Refused(f"it was compiled as {machine}, but its Mojo types mean {(result_low, tuple(lowered))}")
         masked = {a["name"] for a in overload["args"] if parametric(a["type"])[2].get("masked") == "True"}
@@ -190,7 +191,7 @@ class Module:
             raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(bare))};"
                           " all arrays that are read take masks, or none does")
         return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked),
-                         words(symbol, overload, params))
+                         words(symbol, overload["args"], params, self.resolved(returns)))
 
     def param(self, argument: Mapping[str, Any]) -> tuple[Param, str]:
         name, type_, path = argument["name"], argument["type"], argument.get("path", "")
@@ -200,8 +201,7 @@ class Module:
             raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer")
         if type_ in SCALARS and path.startswith("/std/"):
             dtype, low = SCALARS[type_]
-            default = number(argument["default"]) if "default" in argument else None
-            return Param(name, "value", dtype, None, "value", REQUIRED if default is None else default), low
+            return Param(name, "value", dtype, None, "value", literal(argument.get("default", ""), dtype)), low
         head, positional, named = parametric(type_)
         if head in ROLES:
             return self.typed(name, head, positional, named, path), "ptr"
@@ -218,8 +218,8 @@ class Module:
             raise Refused(f"argument {name}: the type {head} is that of {path or 'another module'};"
                           f" write: from mojoview import {head}")
         dt = positional[0] if positional else named.get("dt", "")
-        ndim = number(positional[1] if len(positional) > 1 else named.get("ndim", "1"))
-        if type(ndim) is not int or not 1 <= ndim <= 8:
+        ndim = literal(positional[1] if len(positional) > 1 else named.get("ndim", "1"), "int64")
+        if ndim is REQUIRED or not 1 <= ndim <= 8:
             raise Refused(f"argument {name}: {head} has 1 to 8 dimensions")
         return Param(name, ROLES[head], element(dt), ndim, "descriptor")  # type: ignore[arg-type]
 
@@ -255,29 +255,38 @@ class Module:
         return Param(name, role, dtype, None, "pointer")  # type: ignore[arg-type]
 
     def result(self, returns: Mapping[str, Any], written: str, arrays: bool) -> tuple[str, str]:
-        type_ = returns["type"]
-        name = self.aliases.get(type_, type_)
+        name = self.resolved(returns)
         if name == "None":
             return "none", "void"
         if name == "Bool":
             raise Refused("it returns Bool, of which only bit 0 is defined; return Int32")
         # `mojo doc` prints a result by the name of its alias, and an imported alias may hide anything
-        origin = self.source.names.get(written if type_ != name else name)
+        origin = self.origin(name, written if name == returns["type"] else name)
         if name == "Status":
-            root, _, rest = written.partition(".")
-            if rest:
-                origin = self.source.names.get(root, "") + "." + rest
-            if origin not in ("mojoview.Status", "mojoview.status.Status") or "Status" in self.structs:
+            if origin not in ("mojoview.Status", "mojoview.status.Status"):
                 raise Refused("it returns a Status that is not mojoview's; write: from mojoview import Status")
             return "status_index", "i64"
-        if name not in SCALARS or name in self.structs:
+        if name not in SCALARS or origin == "here":
             raise Refused(f"it returns {name}, which has no form in C or is not known to mojoview")
-        foreign = [m for m in self.source.stars if m.split(".")[0] not in ("std", "mojoview")]
-        if not returns.get("path", "").startswith("/std/") and (origin or foreign or "." in written):
-            raise Refused(f"its result type {name} may be another module's alias ({origin or written or foreign[0]});"
-                          " write the type without an import")
+        if origin and not origin.startswith("std.") and not returns.get("path", "").startswith("/std/"):
+            raise Refused(f"it returns {name}, which may be an alias ({origin}); write the type without an import")
         dtype, low = SCALARS[name]
         return ("status" if name == "Int32" and arrays else dtype), low
+
+    def resolved(self, returns: Mapping[str, Any]) -> str:
+        return str(self.aliases.get(returns["type"], returns["type"]))
+
+    def origin(self, name: str, written: str) -> str:
+        """Dotted path of an imported name, "here" for a struct of this file, "" for a builtin."""
+        root, dot, rest = written.partition(".")
+        if name in self.structs:
+            return "here"
+        if found := self.source.names.get(root):
+            return found + dot + rest
+        stars = [m for m in self.source.stars if m.partition(".")[0] != "std"]
+        if stars == ["mojoview"]:
+            return "mojoview.Status" if name == "Status" else ""
+        return f"{stars[0]}.{name}" if stars else dot and written
 
 
 def first_line(fields: Sequence[Mapping[str, Any]]) -> bool:
@@ -303,13 +312,12 @@ def trailing_defaults(params: Sequence[Param]) -> tuple[Param, ...]:
     return tuple(reversed(kept))
 
 
-def words(symbol: str, overload: Mapping[str, Any], params: Sequence[Param]) -> str:
+def words(symbol: str, arguments: Sequence[Mapping[str, Any]], params: Sequence[Param], result: str) -> str:
     """The signature as a person reads it: `saxpy(a: Float64, x: In[float64], y: InOut[float64, 2]) -> Status`."""
     shown = []
-    for argument, p in zip(overload["args"], params, strict=True):
+    for argument, p in zip(arguments, params, strict=True):
         type_ = re.sub(r"\bInt\((\d+)\)", r"\1", argument["type"]).replace("[.", "[")
         shown.append(f"{p.name}: {type_}" + ("" if p.default is REQUIRED else f" = {p.default}"))
-    result = (overload.get("returns") or {"type": "None"})["type"]
     return f"{symbol}({', '.join(shown)})" + ("" if result == "None" else f" -> {result}")
 
 

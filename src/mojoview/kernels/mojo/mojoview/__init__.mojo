@@ -1,11 +1,13 @@
 """mojoview for authors of Mojo kernels: array arguments that live in NumPy's and pandas' own memory.
 
-    from mojoview import In, Out, OK, Status
+    from mojoview import E_SHAPE, OK, In, Out, Status
 
     @export("double")
-    def double(x: In[DType.float64], out: Out[DType.float64]) abi("C") -> Status:
-        for i in range(len(out)):
-            out[i] = 2 * x[i]
+    def double(x: In[DType.float64], y: Out[DType.float64]) abi("C") -> Status:
+        if len(x) != len(y):
+            return E_SHAPE
+        for i in range(len(x)):
+            y[i] = 2 * x[i]
         return OK
 
 The caller, `mojoview.load`, has checked dtype, dimensions, alignment, writability and overlap before the kernel runs.
