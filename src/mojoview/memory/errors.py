@@ -3,6 +3,8 @@
 __all__ = [
     "AlignmentError",
     "ArgumentError",
+    "CacheError",
+    "CompileTimeoutError",
     "CompilerNotFound",
     "DTypeError",
     "DeviceError",
@@ -11,6 +13,7 @@ __all__ = [
     "FrameError",
     "IndexingError",
     "InterfaceError",
+    "KernelAttributeError",
     "KernelCompileError",
     "KernelDivisionError",
     "KernelError",
@@ -165,6 +168,18 @@ class KernelCompileError(KernelError):
     def __init__(self, message: str, diagnostics: tuple = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class CompileTimeoutError(KernelCompileError, TimeoutError):
+    """The compiler, or another process that compiles the same file, did not finish in time."""
+
+
+class CacheError(KernelError, OSError):
+    """The directory for compiled kernels cannot be trusted: somebody else could write to it."""
+
+
+class KernelAttributeError(KernelError, AttributeError):
+    """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
 
 
 class CompilerNotFound(KernelError, ImportError):
