@@ -1,8 +1,10 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
 __all__ = [
+    "AccessorError",
     "AlignmentError",
     "ArgumentError",
+    "ColumnError",
     "CompilerNotFound",
     "DTypeError",
     "DeviceError",
@@ -25,6 +27,7 @@ __all__ = [
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
+    "SharedError",
     "StaleError",
     "ZeroCopyError",
 ]
@@ -99,6 +102,21 @@ class FieldError(MojoViewError, KeyError, ValueError):
 
 class InterfaceError(MojoViewError, ValueError):
     """An exporter's description of its memory is malformed or contradicts its real size."""
+
+
+class ColumnError(MojoViewError, KeyError, ValueError):
+    """A label names no column, or more than one."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
+class AccessorError(MojoViewError, AttributeError):
+    """The accessor was to be overwritten."""
+
+
+class SharedError(MojoViewError, BufferError):
+    """Writing was asked of memory that other pandas objects or views use as well."""
 
 
 class FrameError(MojoViewError, RuntimeError):
