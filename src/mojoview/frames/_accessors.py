@@ -95,13 +95,12 @@ class FrameAccessor:
         df = self._obj
         if columns is None:
             if not (copy == "never" and na == "error" and layout == "any"):
-                check_options(copy=copy, na=na, layout=layout)
+                check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
-        check_options(copy=copy, na=na, layout=layout)
+        check_options(copy, na, layout)
         if isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
-        position = position_of(df.columns, columns)
-        return column_view(df, position, f"column {columns!r} of dtype {df.dtypes.iloc[position]}", copy, na, layout)
+        return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
     def iview(self, pos: int, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
         """A view of the column at a position, where labels are duplicate or unknown.
@@ -134,10 +133,8 @@ class FrameAccessor:
         >>> df.mojo.iview(-1)[0]
         2.0
         """
-        check_options(copy=copy, na=na, layout=layout)
-        df = self._obj
-        position = normalize(pos, df.shape[1])
-        return column_view(df, position, f"column {df.columns[position]!r} of dtype {df.dtypes.iloc[position]}", copy, na, layout)
+        check_options(copy, na, layout)
+        return column_view(self._obj, normalize(pos, self._obj.shape[1]), copy, na, layout)
 
     def block(self, dtype: Any = None) -> BlockView:
         """The block that holds all columns of a dtype, in two dimensions.
@@ -343,8 +340,8 @@ class SeriesAccessor:
         >>> str(pd.Series([1, 2], dtype="int16").mojo.view().dtype)
         'int16'
         """
-        check_options(copy=copy, na=na, layout=layout)
-        return column_view(self._obj, 0, _series_name(self._obj), copy, na, layout)
+        check_options(copy, na, layout)
+        return column_view(self._obj, 0, copy, na, layout)
 
     def explain(self) -> pd.DataFrame:
         """One row of `df.mojo.explain`."""
@@ -359,7 +356,7 @@ class SeriesAccessor:
             The memory is shared; ``series.copy()`` is not.
         """
         require_copy_on_write("lease")
-        return lease(self._obj, 0, _series_name(self._obj), False)
+        return lease(self._obj, 0, f"Series {self._obj.name!r}", False)
 
     def __repr__(self) -> str:
         from mojoview.frames._repr import accessor_text
@@ -406,7 +403,7 @@ class IndexAccessor:
         >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
         (3,)
         """
-        check_options(copy=copy, na=na, layout=layout)
+        check_options(copy, na, layout)
         index = self._obj
         name = f"{type(index).__name__} of dtype {index.dtype}"
         if isinstance(index, pd.MultiIndex):
@@ -438,10 +435,6 @@ class _IndexPin:
     @property
     def frozen(self) -> bool:
         return _blocks.cow_enabled()
-
-
-def _series_name(series: pd.Series) -> str:
-    return f"Series {series.name!r} of dtype {series.dtype}"
 
 
 # -- registration -------------------------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ from weakref import ref
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from mojoview.memory.errors import FrameError, SharedError
 
 __all__ = ["Origin", "Snapshot", "cow_enabled", "exclusive", "index_values", "inspect_column", "locate_block", "masked_parts", "self_test",
-           "take_snapshot"]
+           "take_column", "take_snapshot"]
 
 _PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
@@ -56,31 +57,34 @@ class Snapshot:
     __slots__ = ("__weakref__", "_placements", "_where", "blocks", "owner", "plain")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
+        # The time of df.mojo.view() is spent here, for each block, and independent of rows and columns.
         self.owner = ref(obj)
-        manager = obj._mgr
-        blocks = manager.blocks
-        if positions is None:
-            # Placements are immutable and pandas replaces rather than changes them, so that keeping them is enough.
-            self._placements = [block.mgr_locs for block in blocks]
-            self._where = None
-        else:
-            numbers, rows = manager.blknos, manager.blklocs
-            self._where = [(int(numbers[i]), int(rows[i])) for i in positions]
-            used = sorted({number for number, _ in self._where})
-            self._where = [(used.index(number), row) for number, row in self._where]
-            blocks = tuple(blocks[number] for number in used)
+        blocks = obj._mgr.blocks
+        self._where: list[tuple[int, int]] | None = None
+        if positions is not None:
+            blocks = self._select(obj._mgr, positions)
         self.blocks = blocks
+        self._placements: list[Any] = []
         if _leased:
             refuse_leased(blocks)
         plain = True
         for block in blocks:
             block.refs.add_index_reference(self)
-            values = block.values
-            if type(values) is not np.ndarray or values.dtype not in PLAIN or not values.flags.aligned:
-                plain = False
+            # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done now.
+            self._placements.append(block._mgr_locs)
+            if plain:
+                values = block.values
+                plain = type(values) is ndarray and values.dtype in PLAIN and values.flags.aligned
         self.plain = plain
         if _leased:  # again: a lease may have begun in another thread just before the pin was there to be seen
             refuse_leased(blocks)
+
+    def _select(self, manager: Any, positions: Sequence[int]) -> tuple[Any, ...]:
+        numbers, rows = manager.blknos, manager.blklocs
+        wanted = [(int(numbers[i]), int(rows[i])) for i in positions]
+        used = sorted({number for number, _ in wanted})
+        self._where = [(used.index(number), row) for number, row in wanted]
+        return tuple(manager.blocks[number] for number in used)
 
     @property
     def where(self) -> list[tuple[int, int]]:
@@ -115,6 +119,13 @@ class Snapshot:
     def cell_of_block(self, number: int) -> Cell:
         block = self.blocks[number]
         return Cell(block.values, number, block)
+
+    @property
+    def rows(self) -> int:
+        if self.blocks:
+            return int(self.blocks[0].shape[-1])
+        obj = self.owner()
+        return 0 if obj is None else len(obj.index)
 
     @property
     def stale(self) -> bool:
@@ -234,6 +245,10 @@ class PublicSnapshot:
         return Cell(values, number, (_column(self._shallow, self._positions[positions[0]]), self._positions[positions[0]]))
 
     @property
+    def rows(self) -> int:
+        return len(self._shallow.index)
+
+    @property
     def stale(self) -> bool:
         return any(self.origin(self.cell(i)).stale for i in range(len(self._positions)))
 
@@ -302,6 +317,16 @@ def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
 def index_values(index: Any) -> Any:
     """The memory behind an Index: ndarray or extension array."""
     return index.to_numpy() if isinstance(index.dtype, np.dtype) and index.dtype.kind not in "mM" else index.array
+
+
+def take_column(obj: Any, position: int) -> tuple[Any, Any]:
+    """One column's values, and the origin that pins them."""
+    if INTERNALS and hasattr(obj._mgr, "blocks"):
+        block, values = locate_block(obj, position)
+        return values, Origin(ref(obj), block)
+    snapshot = PublicSnapshot(obj, (position,))
+    cell = snapshot.cell(0)
+    return cell.values, snapshot.origin(cell)
 
 
 def masked_parts(array: Any) -> tuple[Any, Any] | None:

@@ -76,10 +76,14 @@ def facts_of_view(frame: FrameView) -> list[Fact]:
         cell = snapshot.cell(position)
         known = fact(label, cell.values, cell.number, None)
         ready = frame._ready.get(position)
-        if ready is not None and ready.copied:
+        if ready is not None:
             made = ready.view
+            reason = "byte mask carried" if made.mask is not None else ""
+            if ready.copied:
+                why = storage(cell.values).reason
+                reason = f"{COPIED}{f': {why}' if why else ' as asked'}{f', {reason}' if reason else ''}"
             known = known._replace(address=f"{made.ptr:#x}", strides=made.strides, contiguous=made.contiguous, aligned=made.aligned,
-                                   zero_copy=False, reason=COPIED + (f": {known.reason}" if known.reason else " as asked"))
+                                   readonly=True, zero_copy=not ready.copied, reason=reason)
         found.append(known)
     return found
 

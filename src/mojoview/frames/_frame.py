@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mojoview.frames._blocks import cow_enabled, take_snapshot
+from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
 from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
 from mojoview.frames._storage import Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
@@ -48,7 +49,7 @@ class FrameView:
     [('x', (2,), 'float64'), ('n', (2,), 'int64')]
     """
 
-    __slots__ = ("__weakref__", "_ready", "_rows", "_snapshot", "columns")
+    __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
 
     def __init__(self, *_: Any) -> None:
         raise ArgumentError("FrameView() is not called by hand: use df.mojo.view()")
@@ -102,8 +103,7 @@ class FrameView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        self._open()
-        return self._rows, len(self.columns)
+        return self._open().rows, len(self.columns)
 
     @property
     def nbytes(self) -> int:
@@ -135,7 +135,7 @@ class FrameView:
     def release(self) -> None:
         """Unpins the blocks. Column views that were taken from it go on; the FrameView itself raises `ReleasedError` from now on."""
         self._snapshot = None
-        self._ready = {}
+        self._ready = _ALL_PLAIN
 
     def _open(self) -> Any:
         if self._snapshot is None:
@@ -163,6 +163,9 @@ class FrameView:
         return frame_html(self)
 
 
+_ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
+
+
 # -- taking views -------------------------------------------------------------------------------------------------------
 
 def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, layout: str) -> FrameView:
@@ -171,9 +174,8 @@ def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, lay
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
     made.columns = df.columns if positions is None else df.columns[list(positions)]
-    made._rows = len(df.index)
     if snapshot.plain and copy != "always" and layout == "any":
-        made._ready = {}
+        made._ready = _ALL_PLAIN
     else:
         made._ready = _resolve_all(snapshot, made.columns, copy, na, layout)
     return made
@@ -194,7 +196,7 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: s
         if kept.data is values and kept.zero_copy and layout == "any" and copy != "always":
             continue
         try:
-            ready[position] = resolve(kept, f"column {label!r} of dtype {values.dtype}", copy, na, layout)
+            ready[position] = resolve(kept, ColumnName("column", label, None, values.dtype), copy, na, layout)
         except MojoViewError as error:
             problems.append((type(error), str(error)))
     if problems:
@@ -206,47 +208,65 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: s
     return ready
 
 
-def column_view(obj: Any, position: int, name: str, copy: str, na: str, layout: str) -> ColumnView | FrameView:
+class ColumnName:
+    """How messages name a column; only put into words when there is a message."""
+
+    __slots__ = ("dtype", "kind", "labels", "position")
+
+    def __init__(self, kind: str, labels: Any, position: int | None, dtype: Any) -> None:
+        self.kind, self.labels, self.position, self.dtype = kind, labels, position, dtype
+
+    def __str__(self) -> str:
+        label = self.labels if self.position is None else self.labels[self.position]
+        return f"{self.kind} {label!r} of dtype {self.dtype}"
+
+
+def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> ColumnView | FrameView:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
-    snapshot = take_snapshot(obj, None if obj.ndim == 1 else (position,))
-    cell = snapshot.cell(0)
-    kept = storage(cell.values)
+    values, origin = take_column(obj, position)
+    kept = storage(values)
+    if obj.ndim == 1:
+        name = ColumnName("Series", obj.name, None, values.dtype)
+    else:
+        name = ColumnName("column", obj.columns, position, values.dtype)
     if kept.parts and copy == "never":
-        return _parts_view(obj, snapshot, cell, kept, name, na, layout)
+        return _parts_view(_Parts(origin, kept), name, na, layout)
     made = resolve(kept, name, copy, na, layout)
-    return make_column(made.view, cell.values.dtype, None if made.copied else snapshot.origin(cell))
+    return make_column(made.view, values.dtype, None if made.copied else origin)
 
 
 class _Parts:
-    """A snapshot of the arrays of one column, each as if it were a column."""
+    """Stands for a snapshot where one column consists of several arrays, each of which is shown as a column."""
 
-    __slots__ = ("_cell", "_parts", "_whole", "plain")
+    __slots__ = ("_origin", "parts", "plain")
 
-    def __init__(self, whole: Any, cell: Any, parts: Sequence[Storage]) -> None:
-        self._whole, self._cell, self._parts, self.plain = whole, cell, parts, False
+    def __init__(self, origin: Any, whole: Storage) -> None:
+        self._origin, self.parts, self.plain = origin, whole.parts, False
 
-    def cell(self, position: int) -> Any:
-        return self._cell._replace(values=self._parts[position].data)
+    def cell(self, position: int) -> Cell:
+        return Cell(list(self.parts.values())[position].data, position, None)
 
-    def origin(self, cell: Any) -> Any:
-        return self._whole.origin(self._cell)
+    def origin(self, cell: Cell) -> Any:
+        return self._origin
 
     def arrays(self) -> list[tuple[Any, list[int]]]:
-        return [(part.data, [i]) for i, part in enumerate(self._parts)]
+        return [(part.data, [position]) for position, part in enumerate(self.parts.values())]
+
+    @property
+    def rows(self) -> int:
+        return len(self.cell(0).values)
 
     @property
     def stale(self) -> bool:
-        return bool(self._whole.stale)
+        return bool(self._origin.stale)
 
 
-def _parts_view(obj: Any, snapshot: Any, cell: Any, kept: Storage, name: str, na: str, layout: str) -> FrameView:
+def _parts_view(parts: _Parts, name: ColumnName, na: str, layout: str) -> FrameView:
     made = FrameView.__new__(FrameView)
-    parts = list(kept.parts.values())
-    made._snapshot = _Parts(snapshot, cell, parts)
-    made.columns = pd.Index(list(kept.parts))
-    made._ready = {i: resolve(part, f"{part_name!r} of {name}", "never", na, layout)
-                   for i, (part_name, part) in enumerate(kept.parts.items())}
-    made._rows = made._ready[0].view.size
+    made._snapshot = parts
+    made.columns = pd.Index(list(parts.parts))
+    made._ready = {position: resolve(part, f"{which!r} of {name}", "never", na, layout)
+                   for position, (which, part) in enumerate(parts.parts.items())}
     return made
 
 
@@ -271,22 +291,18 @@ def single_block(snapshot: Any, columns: pd.Index, dtype: Any) -> BlockView:
 
 def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     values, positions = snapshot.arrays()[number]
-    cell = snapshot.cell_of_block(number)
     labels = columns[positions]
+    name = ColumnName("block of columns", list(labels), None, values.dtype)
     kept = storage(values)
-    name = f"block {number} of dtype {values.dtype}, columns {_short(list(labels))},"
-    if kept.reason:
+    if kept.data is None or kept.reason:
         raise refusal(kept, name)
-    assert kept.data is not None
-    if kept.mask is not None and kept.mask.any():
-        raise MaskError(f"block: {name} has missing values; use df.mojo.view(na='mask') for its columns")
-    if kept.sentinel is not None and (kept.data == kept.sentinel).any():
+    if (kept.mask is not None and kept.mask.any()) or (kept.sentinel is not None and (kept.data == kept.sentinel).any()):
         raise MaskError(f"block: {name} has missing values; use df.mojo.view(na='mask') for its columns")
     data = kept.data if kept.data.ndim == 2 else kept.data[None, :]
-    return make_block(view(_rows_of(data, snapshot, number, name)), values.dtype, snapshot.origin(cell), labels)
+    return make_block(view(_rows_of(data, snapshot, number, name)), values.dtype, snapshot.origin(snapshot.cell_of_block(number)), labels)
 
 
-def _rows_of(data: Any, snapshot: Any, number: int, name: str) -> Any:
+def _rows_of(data: Any, snapshot: Any, number: int, name: ColumnName) -> Any:
     """The rows of the block that the snapshot's columns use, if a slice can name them."""
     where = getattr(snapshot, "where", None)
     if where is None:
@@ -296,7 +312,7 @@ def _rows_of(data: Any, snapshot: Any, number: int, name: str) -> Any:
         return data
     step = rows[1] - rows[0] if len(rows) > 1 else 1
     if any(b - a != step for a, b in zip(rows, rows[1:], strict=False)) or step == 0:
-        raise ZeroCopyError(f"block: {name} holds the selected columns at rows {rows}, which no slice reaches; select them with a step, "
+        raise ZeroCopyError(f"block: the {name} holds the selected columns at rows {rows}, which no slice reaches; select them with a step, "
                             "or take df.mojo.block() of the whole frame")
     return data[rows[0]:rows[-1] + 1:step]
 

@@ -155,10 +155,10 @@ _READERS: tuple[tuple[Any, Callable[[Any], Storage]], ...] = (
 _CHOICES = {"copy": ("never", "if_needed", "always"), "na": ("error", "mask", "ignore"), "layout": ("any", "contiguous", "f", "c")}
 
 
-def check_options(**given: str) -> None:
-    for name, value in given.items():
-        if value not in _CHOICES[name]:
-            raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, _CHOICES[name]))}")
+def check_options(copy: str, na: str, layout: str) -> None:
+    for (name, choices), value in zip(_CHOICES.items(), (copy, na, layout), strict=True):
+        if value not in choices:
+            raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, choices))}")
 
 
 class Resolved(NamedTuple):
@@ -168,7 +168,7 @@ class Resolved(NamedTuple):
     copied: bool
 
 
-def resolve(kept: Storage, what: str, copy: str, na: str, layout: str) -> Resolved:
+def resolve(kept: Storage, what: object, copy: str, na: str, layout: str) -> Resolved:
     """Applies the options of `df.mojo.view()` to a column; `what` names it in messages."""
     data, mask, sentinel, copied = kept.data, kept.mask, kept.sentinel, False
     if kept.reason:
@@ -196,6 +196,6 @@ def resolve(kept: Storage, what: str, copy: str, na: str, layout: str) -> Resolv
     return Resolved(values if mask is None else with_mask(values, view(mask, copy=owned)), owned == "always")
 
 
-def refusal(kept: Storage, what: str, copy: str = "never") -> Exception:
+def refusal(kept: Storage, what: object, copy: str = "never") -> Exception:
     how = "be shared without a copy" if copy == "never" else "be viewed"
     return kept.error(f"view: {what} cannot {how}: {kept.reason}; {kept.remedy}")
