@@ -266,9 +266,10 @@ class PublicOrigin:
         obj = self._owner()
         if obj is None:
             return False
-        if obj.ndim == 2 and self._position >= obj.shape[1]:
-            return True
-        return memory_address(_column(obj, self._position)) != memory_address(self._series)
+        ours, count = memory_address(self._series), obj.shape[1] if obj.ndim == 2 else 1
+        # Where it was, most likely; else anywhere, for columns move when others come and go.
+        return not any(memory_address(_column(obj, position)) == ours
+                       for position in (*range(self._position, count), *range(min(self._position, count))))
 
     @property
     def frozen(self) -> bool:

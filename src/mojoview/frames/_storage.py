@@ -98,7 +98,7 @@ def _sparse(array: Any) -> Storage:
         return np.asarray(array.to_dense()), None
 
     index, parts = array.sp_index, _NOTHING
-    if hasattr(index, "indices"):
+    if not hasattr(index, "blocs"):  # kept one by one; runs compute theirs anew each time
         parts = {"indices": storage(index.indices), "values": storage(array.sp_values)}
         remedy = "view the column alone, by its label: that gives a FrameView of 'indices' and 'values'; or copy='if_needed' (dense)"
     else:
