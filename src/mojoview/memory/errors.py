@@ -1,9 +1,11 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
 __all__ = [
+    "AccessorError",
     "AlignmentError",
     "ArgumentError",
     "CacheError",
+    "ColumnError",
     "CompileTimeoutError",
     "CompilerNotFound",
     "DTypeError",
@@ -30,6 +32,7 @@ __all__ = [
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
+    "SharedError",
     "StaleError",
     "ZeroCopyError",
 ]
@@ -112,6 +115,21 @@ class InterfaceError(MojoViewError, ValueError):
 
 class ProtocolError(MojoViewError, AttributeError):
     """A protocol has no words for this view; consumers go on to the next one that they know."""
+
+
+class ColumnError(MojoViewError, KeyError, ValueError):
+    """A label names no column, or more than one."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
+class AccessorError(MojoViewError, AttributeError):
+    """The accessor was to be overwritten."""
+
+
+class SharedError(MojoViewError, BufferError):
+    """Writing was asked of memory that other pandas objects or views use as well."""
 
 
 class FrameError(MojoViewError, RuntimeError):
