@@ -42,12 +42,15 @@ __all__ = [
     "ReleasedError",
     "SegmentInfo",
     "ShapeError",
+    "SharedArray",
     "Signature",
+    "Snapshot",
     "StaleError",
     "State",
     "View",
     "ZeroCopyError",
     "__version__",
+    "attach",
     "build_config",
     "cleanup",
     "from_ptr",
@@ -56,12 +59,13 @@ __all__ = [
     "kernels",
     "load",
     "segments",
+    "share",
     "unlink",
     "view",
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = dict.fromkeys(("SegmentInfo", "State", "cleanup", "segments", "unlink"), "mojoview.sharing") | {
+_LATER = dict.fromkeys(("SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"), "mojoview.sharing") | {
     "get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
 
 

@@ -5,7 +5,9 @@ keeps the
 names; the lock-free algorithms are plain C headers (`latch.h`, `pins.h`), each a page with its C test.
 """
 
+from mojoview.sharing._snapshot import Snapshot
 from mojoview.sharing._state import State
+from mojoview.sharing.arrays import SharedArray, attach, share
 from mojoview.sharing.naming import SegmentInfo, cleanup, segments, unlink
 
-__all__ = ["SegmentInfo", "State", "cleanup", "segments", "unlink"]
+__all__ = ["SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"]

@@ -58,6 +58,8 @@ cdef extern from "segment.h" nogil:
         int forked
 
 
+cdef uint64_t forks() noexcept  # grows at each fork, in parent and child
+
 cdef class Mapping:
     """Bytes of a segment in this address space; unmapped when the last view on it is gone."""
     cdef char *base

@@ -55,6 +55,10 @@ cdef extern from "platform.h" nogil:
     void mv_os_wake(void *word)
 
 cdef extern from "owner.h" nogil:
+    """
+    static inline uint64_t mv_fork_count(void) { return atomic_load_explicit(&mv_forks, memory_order_relaxed); }
+    """
+    uint64_t mv_fork_count()
     int mv_owners_watch_forks()
     int mv_owner_acquire(mv_owner *o, int any)
     void mv_owner_release(mv_owner *o)
@@ -84,6 +88,10 @@ SEAL_SIZE, SEAL_FUTURE, SEAL_NOW = MV_SEAL_SIZE, MV_SEAL_FUTURE, MV_SEAL_NOW
 
 if mv_owners_watch_forks() < 0:
     raise MemoryError("pthread_atfork")
+
+
+cdef uint64_t forks() noexcept:
+    return mv_fork_count()
 
 
 cdef int fail(str operation, int code) except -1:

@@ -145,6 +145,19 @@ def commit_segment(segment: Segment) -> Segment:
     return segment
 
 
+def reserve(segment: Segment, start: int, end: int) -> None:
+    """Claims further bytes of a segment that was created with some in reserve."""
+    operation = f"growing segment {segment.name!r}"
+    place = naming.directory() if segment.path is not None else None
+    capacity.require_room(operation, end - start, place)
+    try:
+        segment.allocate(start, end)
+    except OSError as error:
+        if capacity.is_full(error):
+            raise capacity.shm_full(operation, end - start, capacity.free_bytes(place), place) from error
+        raise
+
+
 def close_segment(segment: Segment) -> None:
     """The handle's end: the owner's name goes with it. Views that exist stay valid."""
     if not segment.closed:
