@@ -38,6 +38,7 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
+    "Pool",
     "ReadOnlyError",
     "ReleasedError",
     "SegmentInfo",
@@ -65,7 +66,7 @@ __all__ = [
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = dict.fromkeys(("SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"), "mojoview.sharing") | {
+_LATER = dict.fromkeys(("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"), "mojoview.sharing") | {
     "get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
 
 

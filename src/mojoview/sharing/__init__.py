@@ -9,5 +9,17 @@ from mojoview.sharing._snapshot import Snapshot
 from mojoview.sharing._state import State
 from mojoview.sharing.arrays import SharedArray, attach, share
 from mojoview.sharing.naming import SegmentInfo, cleanup, segments, unlink
+from mojoview.sharing.pool import Pool
 
-__all__ = ["SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"]
+__all__ = [
+    "Pool",
+    "SegmentInfo",
+    "SharedArray",
+    "Snapshot",
+    "State",
+    "attach",
+    "cleanup",
+    "segments",
+    "share",
+    "unlink",
+]

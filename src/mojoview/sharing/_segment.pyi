@@ -1,27 +1,30 @@
 from typing import Any, final
 
+from mojoview.sharing._header import (
+    FAULTS as FAULTS,
+    KINDS as KINDS,
+    STATE as STATE,
+    SNAPSHOT as SNAPSHOT,
+    RING_SPSC as RING_SPSC,
+    RING_MPSC as RING_MPSC,
+    RING_BROADCAST as RING_BROADCAST,
+    ARRAY as ARRAY,
+    FRAME as FRAME,
+    SEALED as SEALED,
+    FILE as FILE,
+    FORTRAN as FORTRAN,
+    HEADER_BYTES as HEADER_BYTES,
+    TEXT_BYTES as TEXT_BYTES,
+    NAME_BYTES as NAME_BYTES,
+    VERSION as VERSION,
+    HAS_LOCKS as HAS_LOCKS,
+    SEAL_SIZE as SEAL_SIZE,
+    SEAL_FUTURE as SEAL_FUTURE,
+    SEAL_NOW as SEAL_NOW,
+    inspect as inspect,
+    this_boot as this_boot,
+)
 from mojoview.views import View
-
-FAULTS: tuple[str, ...]
-KINDS: dict[int, str]
-STATE: int
-SNAPSHOT: int
-RING_SPSC: int
-RING_MPSC: int
-RING_BROADCAST: int
-ARRAY: int
-FRAME: int
-SEALED: int
-FILE: int
-FORTRAN: int
-HEADER_BYTES: int
-TEXT_BYTES: int
-NAME_BYTES: int
-VERSION: tuple[int, int]
-HAS_LOCKS: bool
-SEAL_SIZE: int
-SEAL_FUTURE: int
-SEAL_NOW: int
 
 @final
 class Mapping:
@@ -62,13 +65,14 @@ class Segment:
     def seal(self, contents: int) -> None: ...
     def take_ownership(self) -> bool: ...
     def release_ownership(self) -> None: ...
+    def renew(self, payload_bytes: int, flags: int, dtype_text: bytes, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...],
+              schema_hash: int, uuid: bytes) -> bool: ...
+    def recommit(self) -> None: ...
     def disown(self) -> None: ...
     def close(self) -> None: ...
 
-def this_boot() -> bytes: ...
 def create(kind: int, payload_bytes: int, *, name: str, path: str | None, directory: str, mode: int, payload_off: int, reserve: int,
            flags: int, dtype_text: bytes, tag: bytes, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...],
            params: tuple[int, ...], schema_hash: int, uuid: bytes) -> Segment: ...
-def inspect(fd: int) -> tuple[str, dict[str, Any]]: ...
 def claim_owner_lock(fd: int) -> int | None: ...
 def adopt_fd(fd: int, name: str, path: str | None, facts: dict[str, Any], writable: bool) -> Segment: ...

@@ -40,8 +40,10 @@ class SharedArray:
 
     Notes
     -----
-    Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix sockets with
-    `mojoview.sharing.send()`. Anonymous memory is sealed by the kernel against any change. It lives as long as a handle or a view does;
+    Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
+    sockets with
+    `mojoview.sharing.send()`. Anonymous memory is sealed by the kernel against any change. It lives as long as a handle
+    or a view does;
     a name lives until its creator closes it, unlinks it or exits.
 
     Thread safety: any thread.
@@ -56,8 +58,11 @@ class SharedArray:
         nbytes = self.dtype.itemsize
         for extent in self.shape:
             nbytes *= extent
-        lifecycle.require_params(segment, f"attaching array {segment.name!r}",
-                                 min(self.shape, default=0) >= 0 and nbytes == facts["payload_bytes"])
+        lifecycle.require_params(
+            segment,
+            f"attaching array {segment.name!r}",
+            min(self.shape, default=0) >= 0 and nbytes == facts["payload_bytes"],
+        )
         self.nbytes = nbytes
 
     def read(self) -> View:
@@ -116,7 +121,8 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     Parameters
     ----------
     obj : array-like
-        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; or a DataFrame, which becomes a shared frame.
+        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; or a DataFrame, which becomes a shared
+        frame.
     name : str, optional
         1 to 200 bytes without "/"; anonymous memory when absent, handed over by pickling.
     reclaim : bool
@@ -151,11 +157,21 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     accessor = getattr(obj, "mojo", None) if hasattr(type(obj), "mojo") else None
     if accessor is not None and hasattr(accessor, "share"):
         return accessor.share(name, reclaim=reclaim, mode=mode)
-    array = _as_array(obj)
+    array = as_array(obj)
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     operation = "share()" if name is None else f"share(name={name!r})"
-    segment = lifecycle.create_segment(_segment.ARRAY, array.nbytes, name=name, dtype=array.dtype, shape=array.shape, fortran=fortran,
-                                       flags=_segment.SEALED, mode=mode, reclaim=reclaim, reserve=_segment.HEADER_BYTES)
+    segment = lifecycle.create_segment(
+        _segment.ARRAY,
+        array.nbytes,
+        name=name,
+        dtype=array.dtype,
+        shape=array.shape,
+        fortran=fortran,
+        flags=_segment.SEALED,
+        mode=mode,
+        reclaim=reclaim,
+        reserve=_segment.HEADER_BYTES,
+    )
     _write(operation, segment, array, fortran)
     lifecycle.commit_segment(segment)
     if name is None:
@@ -182,7 +198,8 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
 
     Raises
     ------
-    SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError, SegmentLost
+    SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError,
+    SegmentLost
 
     Notes
     -----
@@ -219,7 +236,7 @@ def register_kind(kind: int, how: Callable[[Segment], Any]) -> None:
     _KINDS[kind] = how
 
 
-def _as_array(obj: Any) -> np.ndarray[Any, Any]:
+def as_array(obj: Any) -> np.ndarray[Any, Any]:
     """The memory of anything that has a View, as an ndarray that keeps its dtype; a copy only where NumPy must convert."""
     if isinstance(obj, np.ma.MaskedArray):
         raise MaskError("share(masked array): a shared array has no mask; share array.data and array.mask")

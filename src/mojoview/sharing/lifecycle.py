@@ -127,9 +127,9 @@ def create_segment(
             tag=tag,
             itemsize=itemsize,
             shape=tuple(shape),
-            strides=_strides(shape, itemsize, fortran),
+            strides=strides_of(shape, itemsize, fortran),
             params=tuple(params),
-            schema_hash=_schema_hash(kind, text, shape, fortran, tag),
+            schema_hash=schema_hash(kind, text, shape, fortran, tag),
             uuid=uuid,
         )
     except OSError as error:
@@ -358,7 +358,7 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
         return
 
 
-def _strides(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, ...]:
+def strides_of(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, ...]:
     strides = [0] * len(shape)
     step = itemsize
     for k in range(len(shape)) if fortran else reversed(range(len(shape))):
@@ -367,6 +367,6 @@ def _strides(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, .
     return tuple(strides)
 
 
-def _schema_hash(kind: int, text: bytes, shape: Sequence[int], fortran: bool, tag: bytes) -> int:
+def schema_hash(kind: int, text: bytes, shape: Sequence[int], fortran: bool, tag: bytes) -> int:
     digest = hashlib.blake2b(repr((kind, text, tuple(shape), fortran, tag)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
