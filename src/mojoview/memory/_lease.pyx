@@ -1,14 +1,11 @@
 """Leases: what keeps memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
 
 cimport cython
-from cpython.buffer cimport Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 
 from mojoview.memory.errors import ArgumentError
 
-
-cdef extern from "Python.h":
-    object PyMemoryView_FromBuffer(const Py_buffer *buffer)
 
 cdef extern from "counter.h" nogil:
     void mv_count_add(int64_t n)
@@ -59,11 +56,6 @@ cdef Lease lease_owner(object owner):
     cdef Lease lease = Lease.__new__(Lease)
     lease.owner = owner
     return lease
-
-
-cdef object lease_memoryview(Lease lease):
-    """The export as a memoryview that asks the exporter for nothing more. Borrows: drop it before the lease."""
-    return PyMemoryView_FromBuffer(&lease.buffer)
 
 
 def live_leases():
