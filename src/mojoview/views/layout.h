@@ -30,8 +30,6 @@ static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *stri
         }
     for (int k = 0; k < ndim; k++) {
         int64_t reach;
-        if (shape[k] == 1)
-            continue; /* the stride of an axis of length 1 is never used */
         if (__builtin_mul_overflow(shape[k] - 1, strides[k], &reach) ||
             __builtin_add_overflow(reach < 0 ? lo : hi, reach, reach < 0 ? &lo : &hi))
             return false;
