@@ -189,8 +189,8 @@ class Module:
         if masked and bare:
             raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(bare))};"
                           " all arrays that are read take masks, or none does")
-        return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked),
-                         words(symbol, overload["args"], params, self.resolved(returns)))
+        text = words(symbol, overload["args"], params, self.resolved(returns))
+        return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked), text, shapes="free")
 
     def param(self, argument: Mapping[str, Any], written: str) -> tuple[Param, str]:
         name, type_ = argument["name"], argument["type"]
