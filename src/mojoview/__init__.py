@@ -2,6 +2,7 @@
 
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
+from mojoview.frames import register as _register
 from mojoview.views import View, from_ptr, view
 
 __all__ = ["View", "__version__", "build_config", "from_ptr", "view"]
@@ -22,3 +23,6 @@ def build_config() -> dict[str, object]:
     ['asserts', 'build_type']
     """
     return dict(_CONFIG)
+
+
+_register()
