@@ -1,8 +1,12 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
 __all__ = [
+    "AccessorError",
     "AlignmentError",
     "ArgumentError",
+    "CacheError",
+    "ColumnError",
+    "CompileTimeoutError",
     "CompilerNotFound",
     "DTypeError",
     "DeviceError",
@@ -11,6 +15,7 @@ __all__ = [
     "FrameError",
     "IndexingError",
     "InterfaceError",
+    "KernelAttributeError",
     "KernelCompileError",
     "KernelDivisionError",
     "KernelError",
@@ -27,6 +32,7 @@ __all__ = [
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
+    "SharedError",
     "StaleError",
     "ZeroCopyError",
 ]
@@ -111,6 +117,21 @@ class ProtocolError(MojoViewError, AttributeError):
     """A protocol has no words for this view; consumers go on to the next one that they know."""
 
 
+class ColumnError(MojoViewError, KeyError, ValueError):
+    """A label names no column, or more than one."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
+class AccessorError(MojoViewError, AttributeError):
+    """The accessor was to be overwritten."""
+
+
+class SharedError(MojoViewError, BufferError):
+    """Writing was asked of memory that other pandas objects or views use as well."""
+
+
 class FrameError(MojoViewError, RuntimeError):
     """pandas is in a state that forbids the operation (for example Copy-on-Write is off)."""
 
@@ -165,6 +186,18 @@ class KernelCompileError(KernelError):
     def __init__(self, message: str, diagnostics: tuple = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class CompileTimeoutError(KernelCompileError, TimeoutError):
+    """The compiler, or another process that compiles the same file, did not finish in time."""
+
+
+class CacheError(KernelError, OSError):
+    """The directory for compiled kernels cannot be trusted: somebody else could write to it."""
+
+
+class KernelAttributeError(KernelError, AttributeError):
+    """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
 
 
 class CompilerNotFound(KernelError, ImportError):
