@@ -54,6 +54,8 @@ cdef extern from "frame.h":
         int64_t number[14]
         PyObject *held[14]
         int holding
+    ctypedef struct mv_plain:
+        int arrays
 
 
 ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
@@ -69,12 +71,15 @@ cdef enum:
 cdef class Kernel:
     cdef vectorcallfunc vectorcall
     cdef mv_spec spec
+    cdef mv_plain plain              # what the fast way compares
     cdef mv_foreign foreign          # how a foreign function is called; its address is 0 for built-in kernels
     cdef mv_driver driver            # what runs a built-in kernel
     cdef const void *context
     cdef mv_result_type result_type  # built-in reductions: dtype of the result; NULL where nothing comes back
     cdef int params
-    cdef uint8_t is_array[14]
+    cdef uint8_t array_at[14]        # parameters that are arrays, in order
+    cdef uint8_t value_at[14]        # and those that are scalars
+    cdef int common                  # the first array that has the common dtype, or -1
     cdef uint8_t value_code[14]      # scalars in their order; bits 0: the arrays' common dtype
     cdef uint8_t value_bits[14]
     cdef int values

@@ -78,10 +78,15 @@ cdef extern from "foreign.h" nogil:
     int64_t mv_foreign_run(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run)
 
 cdef extern from "frame.h" nogil:
-    void mv_desc_clear(mv_desc *d)
     int raise_pending "mv_raise_pending"() except -1
     void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
                             uint64_t flags)
+
+cdef extern from "plain.h":
+    void mv_plain_learn(object dtype, int number, int code, int bits)
+    void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
+    bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray)
+    bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
 
 cdef extern from "pool.h" nogil:
     ctypedef int (*mv_poll)(int forked) noexcept nogil
@@ -148,6 +153,7 @@ memset(array_code, -1, sizeof(array_code))
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     array_code[_dtype.num] = {"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[_dtype.kind]
     array_log2[_dtype.num] = _dtype.itemsize.bit_length() - 1
+    mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8)
 
 
 cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
@@ -184,7 +190,7 @@ cdef bint fill_from_buffer(const Py_buffer *buffer, mv_desc *d) noexcept:
         return False
     if buffer.suboffsets is not NULL or (buffer.shape is NULL and buffer.ndim != 1):
         return False
-    mv_desc_clear(d)
+    memset(d, 0, sizeof(mv_desc))
     if format[0] in (c"b", c"h", c"i", c"l", c"q", c"n"):
         d.dtype_code = MV_INT
     elif format[0] in (c"B", c"H", c"I", c"L", c"Q", c"N"):
@@ -332,7 +338,15 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
     cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
     cdef mv_run run
     cdef mv_value option
-    if self.handler is None and kwnames is NULL and given == self.params:
+    cdef int64_t word
+    if kwnames is NULL and given == self.params:
+        if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
+            word = mv_foreign_word(&self.foreign, option)
+            if word & 0xff:
+                raise_failure(self, word)
+            return None
+        if self.handler is not None:
+            return call_slowly(self, args, given, kwnames)
         run.threads = 0 if self.foreign.address == 0 else 1
         run.axis = NO_AXIS
         option.i64 = 0  # ddof 0.0, and the first comparison
@@ -369,52 +383,55 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
     """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
     cdef mv_frame frame
+    if mv_plain_frame(&frame, &self.plain, args, cnp.ndarray):
+        return run_checked(self, args, &frame, run, option, asked)
+    return invoke_slowly(self, args, &frame, run, option, asked)
+
+
+cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+    """Arrays of any kind, with the whole check."""
     cdef mv_fault fault
-    cdef int k, arrays = 0, values = 0, status
-    cdef int common = -1, numbers = 0
-    cdef mv_desc *d
+    cdef int k, status, common = -1, numbers = 0
     frame.holding = 0
     try:
-        for k in range(self.params):
-            if not self.is_array[k]:
-                continue
-            if self.spec.array[arrays].scalar and type(<object>args[k]) is not cnp.ndarray and is_number(<object>args[k]):
-                frame.args[arrays] = NULL
+        for k in range(self.spec.arrays):
+            obj = <object>args[self.array_at[k]]
+            if self.spec.array[k].scalar and is_number(obj):
+                frame.args[k] = NULL
                 numbers += 1
-            else:
-                acquire(<object>args[k], self.spec.array[arrays].writes, &frame, arrays, "")
-                if common < 0 and self.spec.array[arrays].bits == 0:
-                    common = arrays
-            arrays += 1
+                continue
+            acquire(obj, self.spec.array[k].writes, frame, k, self.signature.name)
+            if common < 0 and self.spec.array[k].bits == 0:
+                common = k
         if numbers:
-            fill_numbers(self, args, common, &frame)
+            fill_numbers(self, args, common, frame)
         status = mv_check_call(&self.spec, frame.args, &fault)
         if status:
-            raise refuse(self, args, &frame, status, fault)
-        for k in range(self.params):
-            if not self.is_array[k]:
-                if self.value_bits[values]:
-                    convert(self, k, <object>args[k], self.value_code[values], self.value_bits[values], &frame.values[values])
-                else:
-                    d = frame.args[common]
-                    convert(self, k, <object>args[k], d.dtype_code, d.dtype_bits, &frame.values[values])
-                values += 1
-        if self.foreign.address:
-            return run_foreign(self, &frame, run, asked)
-        frame.values[values] = option
-        return run_builtin(self, &frame, run, asked)
+            raise refuse(self, args, frame, status, fault)
+        return run_checked(self, args, frame, run, option, asked)
     finally:
-        if frame.holding:
-            let_go(&frame)
+        let_go(frame)
+
+
+cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+    cdef int k
+    for k in range(self.values):
+        if self.value_bits[k]:
+            convert(self, self.value_at[k], <object>args[self.value_at[k]], self.value_code[k], self.value_bits[k], &frame.values[k])
+        else:
+            convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
+                    frame.args[self.common].dtype_bits, &frame.values[k])
+    if self.foreign.address:
+        return run_foreign(self, frame, run, asked)
+    frame.values[self.values] = option
+    return run_builtin(self, frame, run, asked)
 
 
 cdef int fill_numbers(Kernel self, PyObject *const *args, int common, mv_frame *frame) except -1:
-    cdef int k, arrays = 0
-    for k in range(self.params):
-        if self.is_array[k]:
-            if frame.args[arrays] is NULL:
-                stand_in(self, arrays, k, <object>args[k], frame.args[common], frame)
-            arrays += 1
+    cdef int k
+    for k in range(self.spec.arrays):
+        if frame.args[k] is NULL:
+            stand_in(self, k, self.array_at[k], <object>args[self.array_at[k]], frame.args[common], frame)
     return 0
 
 
@@ -422,7 +439,7 @@ cdef refuse(Kernel self, PyObject *const *args, mv_frame *frame, int status, mv_
     """The exception for arguments that the check or the kernel's table of loops refused."""
     cdef const mv_array_param *wanted = &self.spec.array[fault.which]
     arrays = [p for p in self.signature.params if p.role != "value"]
-    objects = [<object>args[k] for k in range(self.params) if self.is_array[k]]
+    objects = [<object>args[self.array_at[k]] for k in range(self.spec.arrays)]
     wants = arrays[fault.which].dtype
     if wants == "T":
         first = next(k for k, p in enumerate(arrays) if p.dtype == "T")
@@ -605,8 +622,10 @@ cdef int learn(Kernel self, object signature) except -1:
         raise KernelValueError(f"{signature.name}: expected at most {MV_MAX_PARAMS} parameters, got {len(signature.params)}")
     for k, param in enumerate(signature.params):
         code, bits = number_code(f"{signature.name}: parameter '{param.name}'", param.dtype)
-        self.is_array[k] = param.role != "value"
-        if self.is_array[k]:
+        if param.role != "value":
+            if bits == 0 and self.common < 0:
+                self.common = arrays
+            self.array_at[arrays] = k
             array = &self.spec.array[arrays]
             memset(array, 0, sizeof(mv_array_param))
             array.code, array.bits = code, bits
@@ -617,8 +636,11 @@ cdef int learn(Kernel self, object signature) except -1:
             arrays += 1
         else:
             self.value_code[values], self.value_bits[values] = code, bits
+            self.value_at[values] = k
             self.foreign.pass_[k] = MV_PASS_INT if code != MV_FLOAT else MV_PASS_F64 if bits == 64 else MV_PASS_F32
             values += 1
+    if self.common < 0 and any([self.value_bits[k] == 0 for k in range(values)]):
+        raise KernelValueError(f"{signature.name}: a scalar of dtype 'T' needs an array of dtype 'T'")
     self.params = self.foreign.params = len(signature.params)
     self.spec.arrays = arrays
     self.values = values
@@ -665,6 +687,7 @@ cdef class Kernel:
 
     def __cinit__(self):
         self.vectorcall = call_kernel
+        self.common = -1
 
     @staticmethod
     def from_address(signature, address, *, owner):
@@ -719,6 +742,8 @@ cdef class Kernel:
             raise KernelError(f"{signature.name}: foreign functions can be called on x86-64 (System V) and aarch64 (AAPCS64) only")
         if not mv_foreign_fits(&self.foreign):
             raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
+        mv_plain_plan(&self.plain, &self.spec, self.array_at,
+                      self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
         self.call_form = call_form(signature, (("threads", None),), True)
         self.keeper = owner
         return self
@@ -767,6 +792,7 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     self.option = option
     self.spec.flags = flags | MV_TAKES_STRIDES
     self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # the y of x and y into out
+    mv_plain_plan(&self.plain, &self.spec, self.array_at, False)
     options = (("axis", None),) if result_type is not NULL else ()
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)
