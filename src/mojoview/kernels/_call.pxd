@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 
+from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
 from mojoview.memory.abi cimport mv_desc, mv_value
 
@@ -52,8 +53,10 @@ cdef extern from "frame.h":
         mv_desc *args[15]
         mv_value values[15]
         int64_t number[14]
-        PyObject *held[14]
-        int holding
+        PyObject *view[14]
+        Py_buffer buffer[14]
+        int views
+        int buffers
     ctypedef struct mv_plain:
         int arrays
 

@@ -12,11 +12,12 @@ from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
 )
-from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.memory._lease cimport borrow, give_back
 from mojoview.views._view cimport View, view_enter, view_leave
 
+import array
 import atexit
-import inspect
+import mmap
 import os
 
 import numpy as np
@@ -51,7 +52,6 @@ cdef extern from "numeric.h" nogil:
 
 cdef extern from "layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
-    void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
 
 cdef extern from "checks.h" nogil:
     int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_fault *fault)
@@ -156,13 +156,13 @@ for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8)
 
 
-cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
+cdef inline bint fill_from_array(cnp.ndarray source, mv_desc *d) noexcept:
     """False where the array is none of plain numbers in native order: then the long way knows what to say."""
-    cdef int number = cnp.PyArray_TYPE(array)
-    cdef int ndim = cnp.PyArray_NDIM(array)
-    cdef int flags = cnp.PyArray_FLAGS(array)
+    cdef int number = cnp.PyArray_TYPE(source)
+    cdef int ndim = cnp.PyArray_NDIM(source)
+    cdef int flags = cnp.PyArray_FLAGS(source)
     cdef uint64_t mine = 0
-    if not 0 <= number < <int>sizeof(array_code) or array_code[number] < 0 or not cnp.PyArray_ISNOTSWAPPED(array) or ndim > MV_MAX_NDIM:
+    if not 0 <= number < <int>sizeof(array_code) or array_code[number] < 0 or not cnp.PyArray_ISNOTSWAPPED(source) or ndim > MV_MAX_NDIM:
         return False
     if flags & cnp.NPY_ARRAY_C_CONTIGUOUS:
         mine |= MV_C_CONTIGUOUS
@@ -172,7 +172,7 @@ cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
         mine |= MV_ALIGNED
     if not flags & cnp.NPY_ARRAY_WRITEABLE:
         mine |= MV_READONLY
-    mv_desc_from_array(d, cnp.PyArray_DATA(array), ndim, <int64_t *>cnp.PyArray_DIMS(array), <int64_t *>cnp.PyArray_STRIDES(array),
+    mv_desc_from_array(d, cnp.PyArray_DATA(source), ndim, <int64_t *>cnp.PyArray_DIMS(source), <int64_t *>cnp.PyArray_STRIDES(source),
                        array_code[number], array_log2[number], mine)
     return True
 
@@ -180,99 +180,95 @@ cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
 cdef bint fill_from_buffer(const Py_buffer *buffer, mv_desc *d) noexcept:
     """False where the buffer is none of plain native numbers, or does not hang together."""
     cdef const char *format = b"B"
-    cdef int64_t size = 1
-    cdef int k
+    cdef int64_t shape = 0, stride = buffer.itemsize
+    cdef int code, log2item
     if buffer.format is not NULL:
         format = buffer.format
     if format[0] in (c"@", c"=", c"<"):
         format += 1
-    if format[0] == 0 or format[1] != 0 or buffer.ndim > MV_MAX_NDIM or buffer.itemsize not in (1, 2, 4, 8):
+    if format[0] == 0 or format[1] != 0 or buffer.ndim > MV_MAX_NDIM or buffer.suboffsets is not NULL:
         return False
-    if buffer.suboffsets is not NULL or (buffer.shape is NULL and buffer.ndim != 1):
-        return False
-    memset(d, 0, sizeof(mv_desc))
     if format[0] in (c"b", c"h", c"i", c"l", c"q", c"n"):
-        d.dtype_code = MV_INT
+        code = MV_INT
     elif format[0] in (c"B", c"H", c"I", c"L", c"Q", c"N"):
-        d.dtype_code = MV_UINT
+        code = MV_UINT
     elif format[0] in (c"e", c"f", c"d"):
-        d.dtype_code = MV_FLOAT
+        code = MV_FLOAT
     elif format[0] == c"?":
-        d.dtype_code = MV_BOOL
+        code = MV_BOOL
     else:
         return False
-    d.data = buffer.buf
-    d.ndim = buffer.ndim
-    d.itemsize = buffer.itemsize
-    d.dtype_bits = buffer.itemsize * 8
-    d.dtype_lanes = 1
-    d.struct_bytes = sizeof(mv_desc)
-    d.abi_version = 1
-    d.flags = MV_READONLY if buffer.readonly else 0
-    if buffer.shape is NULL:
-        d.shape[0] = buffer.len // buffer.itemsize
-    for k in range(d.ndim if buffer.shape is not NULL else 0):
-        d.shape[k] = buffer.shape[k]
-        if d.shape[k] < 0:
+    log2item = 3 if stride == 8 else 2 if stride == 4 else 1 if stride == 2 else 0
+    if stride != 1 << log2item:
+        return False
+    if buffer.ndim == 1 and (buffer.strides is NULL or buffer.strides[0] == stride):
+        shape = buffer.len >> log2item
+        if buffer.shape is not NULL and buffer.shape[0] != shape:
             return False
-    if buffer.strides is NULL:
-        mv_c_strides(d.ndim, d.shape, buffer.itemsize, d.strides)
+        mv_desc_from_array(d, buffer.buf, 1, &shape, &stride, code, log2item, MV_C_CONTIGUOUS | MV_F_CONTIGUOUS
+                           | (MV_ALIGNED if <uintptr_t>buffer.buf & (stride - 1) == 0 else 0))
+    elif buffer.shape is NULL or buffer.strides is NULL:
+        return False
     else:
-        for k in range(d.ndim):
-            d.strides[k] = buffer.strides[k]
-    return mv_desc_derive(d, buffer.itemsize) == 0 and d.size * buffer.itemsize == buffer.len
+        mv_desc_from_array(d, buffer.buf, buffer.ndim, <int64_t *>buffer.shape, <int64_t *>buffer.strides, code, log2item, 0)
+        if mv_desc_derive(d, stride) or d.size << log2item != buffer.len:
+            return False
+    if buffer.readonly:
+        d.flags |= MV_READONLY
+    return True
 
 
-cdef inline int hold(mv_frame *frame, object kept) noexcept:
-    Py_INCREF(kept)
-    frame.held[frame.holding] = <PyObject *>kept
-    frame.holding += 1
+cdef inline int enter(mv_frame *frame, int at, View entered) except -1:
+    frame.args[at] = view_enter(entered)
+    Py_INCREF(entered)
+    frame.view[frame.views] = <PyObject *>entered
+    frame.views += 1
     return 0
 
 
 cdef void let_go(mv_frame *frame) noexcept:
-    """Ends the views and leases that the call took."""
+    """Ends what the call took."""
     cdef int k
-    for k in range(frame.holding):
-        kept = <object>frame.held[k]
-        if isinstance(kept, View):
-            view_leave(<View>kept)
-        Py_DECREF(kept)
-    frame.holding = 0
+    for k in range(frame.views):
+        view_leave(<View>frame.view[k])
+        Py_DECREF(<View>frame.view[k])
+    for k in range(frame.buffers):
+        give_back(&frame.buffer[k])
+    frame.views = frame.buffers = 0
+
+
+# Exporters of the standard library, which have no other way to be looked for.
+cdef object ARRAY = array.array, MMAP = mmap.mmap
+
+
+cdef inline bint is_plain_exporter(object obj) noexcept:
+    return (type(obj) is ARRAY or type(obj) is memoryview or type(obj) is bytes or type(obj) is bytearray or type(obj) is MMAP)
+
+
+cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) except -1:
+    """False where view() has to look."""
+    borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
+    frame.buffers += 1
+    return not (writes and frame.buffer[frame.buffers - 1].readonly) and fill_from_buffer(&frame.buffer[frame.buffers - 1],
+                                                                                        frame.args[at])
 
 
 cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1:
     """Fills frame.args[at] from an array of any kind; what it takes is held until let_go()."""
-    cdef mv_desc *d = &frame.desc[at]
-    cdef Lease lease
-    frame.args[at] = d
-    if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, d):
+    frame.args[at] = &frame.desc[at]
+    if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, frame.args[at]):
         return 0
-    return acquire_other(obj, writes, frame, at, operation)
-
-
-cdef int acquire_other(object obj, bint writes, mv_frame *frame, int at, str operation) except -1:
-    cdef mv_desc *d = &frame.desc[at]
-    cdef Lease lease
-    if not isinstance(obj, View):
-        if hasattr(type(obj), "mojo"):
-            obj = obj.mojo.view()
-            if not isinstance(obj, View):
-                raise ArgumentError(f"{operation}: expected one array or column, got a {type(obj).__name__}")
-        elif hasattr(type(obj), "__array_interface__") or isinstance(obj, np.ndarray):
-            obj = view(obj, writable=writes)
-        else:
-            try:
-                lease = lease_buffer(obj, obj, PyBUF_FULL_RO)
-            except (TypeError, BufferError, ValueError):
-                lease = None  # view() finds the words
-            if lease is not None and not (writes and lease.buffer.readonly) and fill_from_buffer(&lease.buffer, d):
-                hold(frame, lease)
-                return 0
-            obj = view(obj, writable=writes)
-    frame.args[at] = view_enter(<View>obj)
-    hold(frame, obj)
-    return 0
+    if is_plain_exporter(obj):
+        if take_buffer(obj, writes, frame, at):
+            return 0
+    elif isinstance(obj, View):
+        return enter(frame, at, <View>obj)
+    elif hasattr(type(obj), "mojo"):
+        column = obj.mojo.view()
+        if not isinstance(column, View):
+            raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
+        return enter(frame, at, <View>column)
+    return enter(frame, at, <View>view(obj, writable=writes))
 
 
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
@@ -392,7 +388,7 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
     """Arrays of any kind, with the whole check."""
     cdef mv_fault fault
     cdef int k, status, common = -1, numbers = 0
-    frame.holding = 0
+    frame.views = frame.buffers = 0
     try:
         for k in range(self.spec.arrays):
             obj = <object>args[self.array_at[k]]

@@ -11,8 +11,9 @@ typedef struct mv_frame {
     mv_desc *args[MV_MAX_PARAMS + 1]; /* and the output of a reduction */
     mv_value values[MV_MAX_PARAMS + 1]; /* and the option of a built-in kernel */
     int64_t number[MV_MAX_PARAMS];    /* elements made of numbers that stand for arrays */
-    PyObject *held[MV_MAX_PARAMS];    /* views and leases that the call took */
-    int holding;
+    PyObject *view[MV_MAX_PARAMS];    /* views that the call entered */
+    Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it borrowed */
+    int views, buffers;
 } mv_frame;
 
 /* What the fast way compares, worked out once for a kernel (plain.h). */
