@@ -66,6 +66,7 @@ ctypedef int (*mv_result_type)(const void *ctx, int type) noexcept nogil
 
 
 cdef enum:
+    GIL_WORTH = 4096  # elements from which the GIL is let go: that and taking it back costs some 40 ns
     OPTION_NONE = 0
     OPTION_DDOF
     OPTION_COMPARISON
@@ -103,3 +104,6 @@ cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation
 cdef void let_go(mv_frame *frame) noexcept
 cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
 cdef int thread_count(object threads) except -1
+cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1
+cdef int raise_status(object signature, int64_t word) except -1
+cdef object python_value(mv_value value, const mv_desc *d)

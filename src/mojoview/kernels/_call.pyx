@@ -98,7 +98,6 @@ cdef extern from "pool.h" nogil:
     pool_t mv_pool
 
 cdef enum:
-    GIL_WORTH = 4096  # elements of the largest array from which the GIL is let go: that and taking it back costs some 40 ns
     NO_AXIS = -1
 
 
@@ -339,7 +338,7 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
         if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
             word = mv_foreign_word(&self.foreign, option)
             if word & 0xff:
-                raise_failure(self, word)
+                raise_status(self.signature, word)
             return None
         if self.handler is not None:
             return call_slowly(self, args, given, kwnames)
@@ -440,7 +439,7 @@ cdef refuse(Kernel self, PyObject *const *args, mv_frame *frame, int status, mv_
     if wants == "T":
         first = next(k for k, p in enumerate(arrays) if p.dtype == "T")
         wants = None if fault.which == first else str(dtype_of_desc(frame.args[first]))
-    return refusal(self.signature, status, arrays[fault.which].name, described(objects[fault.which], frame.args[fault.which]),
+    return refusal(self.signature, status, f"argument '{arrays[fault.which].name}'", described(objects[fault.which], frame.args[fault.which]),
                    arrays[fault.other].name if fault.other >= 0 else None,
                    described(objects[fault.other], frame.args[fault.other]) if fault.other >= 0 else None,
                    wants, wanted.ndim, frame.args[fault.which].flags & MV_SWAPPED != 0, wanted.contiguous != 0)
@@ -458,11 +457,12 @@ cdef object dtype_of_desc(const mv_desc *d):
         return "an opaque dtype"
 
 
-cdef int raise_failure(Kernel self, int64_t word) except -1:
+cdef int raise_status(object signature, int64_t word) except -1:
+    """The exception for a failure word; an interrupt has set its own."""
     cdef int status = <int>(word & 0xff)
     if status == MV_E_INTERRUPTED and PyErr_Occurred() is not NULL:
         raise_pending()
-    raise failure(self.signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
+    raise failure(signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
 
 
 cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
@@ -486,9 +486,9 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
         run.parallel = NULL
         status = self.driver(self.context, frame.args, frame.values, &result, run)
     if status == MV_E_DTYPE:
-        raise no_loop(self, d)
+        raise no_loop(self.signature, f"argument '{self.signature.params[self.array_at[0]].name}'", d)
     if status:
-        raise_failure(self, status)
+        raise_status(self.signature, status)
     if self.result_type is NULL:
         return None
     if out is not None:
@@ -496,9 +496,24 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
     return scalar_result(self.result_type(self.context, type), result, d)
 
 
-cdef object no_loop(Kernel self, mv_desc *d):
-    name = next(p.name for p in self.signature.params if p.role != "value")
-    return refusal(self.signature, MV_E_DTYPE, name, described(None, d), None, None, None, 0, False, False)
+cdef object no_loop(object signature, str name, const mv_desc *d):
+    return refusal(signature, MV_E_DTYPE, name, described(None, d), None, None, None, 0, False, False)
+
+
+cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1:
+    """One array of any shape, strides and mask that is only read."""
+    cdef mv_spec spec
+    cdef mv_fault fault
+    memset(&spec, 0, sizeof(spec))
+    spec.arrays = 1
+    spec.flags = MV_TAKES_MASKS | MV_TAKES_STRIDES
+    spec.array[0].ndim = -1
+    cdef int status = mv_check_call(&spec, &d, &fault)
+    if status:
+        raise refusal(signature, status, name, described(obj, d), None, None, None, -1, d.flags & MV_SWAPPED != 0, False)
+    if mv_type_index(d) < 0:
+        raise no_loop(signature, name, d)
+    return 0
 
 
 cdef int normal_axis(str name, object axis, int ndim) except -1:
@@ -539,6 +554,11 @@ cdef object scalar_result(int type, mv_value value, const mv_desc *d):
     return np.int64(value.i64).view(dtype_of_desc(d))
 
 
+cdef object python_value(mv_value value, const mv_desc *d):
+    """An element that an accumulator held, as the array's dtype has it."""
+    return scalar_result(mv_type_index(d), value, d)
+
+
 cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked):
     cdef mv_value returned
     cdef int64_t word = 0, size = 0
@@ -566,7 +586,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_failure(self, word)
+        raise_status(self.signature, word)
     if self.foreign.gives != MV_GIVES_VALUE:
         return None
     if self.return_code == MV_FLOAT:
@@ -792,6 +812,43 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     options = (("axis", None),) if result_type is not NULL else ()
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)
+    return self
+
+
+def handled_kernel(signature, handler):
+    """handled_kernel(signature, handler)
+
+    A kernel whose calls go to a Python function, with `threads` as its option.
+
+    Parameters
+    ----------
+    signature : Signature
+    handler : callable
+        Takes the signature's parameters and `threads`.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    DTypeError, KernelValueError
+        The signature has something that cannot be passed.
+
+    Notes
+    -----
+    Thread safety: any thread.
+
+    Examples
+    --------
+    >>> from mojoview.kernels.signature import Param, Signature
+    >>> handled_kernel(Signature("twice", (Param("x", "in", "T", None),)), lambda x, threads: 2 * x)(4)
+    8
+    """
+    cdef Kernel self = Kernel.__new__(Kernel)
+    learn(self, signature)
+    self.handler = handler
+    self.call_form = call_form(signature, (("threads", None),), False)
     return self
 
 
