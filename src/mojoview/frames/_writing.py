@@ -66,8 +66,12 @@ def lease(obj: Any, position: int, name: str, detach: bool) -> Iterator[ColumnVi
             for problem in _end(leased, watched, obj, block, what):
                 error.add_note(str(problem))
             raise
-        for problem in _end(leased, watched, obj, block, what):
-            raise problem
+        problems = list(_end(leased, watched, obj, block, what))
+        if problems:
+            try:
+                raise problems[0]
+            finally:
+                del problems  # else the traceback and this frame are a cycle, which keeps the column's memory until a collection
 
 
 def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
