@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 from mojoview.frames import BlockView, ColumnView, FrameView
-from mojoview.memory.errors import ArgumentError, ColumnError, DTypeError, IndexingError, MaskError, ReleasedError, ZeroCopyError
+from mojoview.memory.errors import (
+    ArgumentError,
+    ColumnError,
+    DTypeError,
+    IndexingError,
+    MaskError,
+    ReleasedError,
+    ZeroCopyError,
+)
 
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
@@ -20,14 +28,21 @@ def make(n=4):
 def test_it_is_a_mapping_in_column_order(route):
     df = make()
     frame = df.mojo.view()
-    assert isinstance(frame, FrameView) and list(frame) == list(frame.keys()) == list(df.columns) and len(frame) == 5
-    assert frame.shape == df.shape and "a" in frame and "z" not in frame
+    assert isinstance(frame, FrameView)
+    assert list(frame) == list(frame.keys()) == list(df.columns)
+    assert len(frame) == 5
+    assert frame.shape == df.shape
+    assert "a" in frame
+    assert "z" not in frame
     assert frame.nbytes == 5 * 4 * 8
     for (label, column), expected in zip(frame.items(), df.columns, strict=True):
-        assert label == expected and isinstance(column, ColumnView)
+        assert label == expected
+        assert isinstance(column, ColumnView)
         np.testing.assert_array_equal(np.asarray(column), df[label].to_numpy(dtype=column.dtype))
         assert column.logical_dtype == df[label].dtype
-    assert [c.ptr for c in frame.values()] == [frame.iloc(i).ptr for i in range(5)] == [frame[c].ptr for c in df.columns]
+    assert (
+        [c.ptr for c in frame.values()] == [frame.iloc(i).ptr for i in range(5)] == [frame[c].ptr for c in df.columns]
+    )
     assert frame.iloc(-1).ptr == frame["m"].ptr
 
 
@@ -39,18 +54,25 @@ def test_it_does_not_copy(route, address):
 
 def test_a_list_selects_in_its_order(route, address):
     df = make()
-    for labels in (["b", "t", "a"], pd.Index(["b", "t", "a"]), np.array(["b", "t", "a"], object), pd.Series(["b", "t", "a"])):
+    for labels in (
+        ["b", "t", "a"],
+        pd.Index(["b", "t", "a"]),
+        np.array(["b", "t", "a"], object),
+        pd.Series(["b", "t", "a"]),
+    ):
         frame = df.mojo.view(labels)
         assert list(frame) == ["b", "t", "a"]
         assert [c.ptr for c in frame.values()] == [address(df, 2), address(df, 3), address(df, 0)]
-    assert len(df.mojo.view([])) == 0 and df.mojo.view([]).nbytes == 0
+    assert len(df.mojo.view([])) == 0
+    assert df.mojo.view([]).nbytes == 0
 
 
 def test_a_list_pins_only_the_blocks_it_needs(cow_on):
     df = make()
     frame = df.mojo.view(["a"])
     blocks = {str(block.dtype): block for block in df._mgr.blocks}
-    assert blocks["float64"].refs.has_reference() and not blocks["int64"].refs.has_reference()
+    assert blocks["float64"].refs.has_reference()
+    assert not blocks["int64"].refs.has_reference()
     assert frame["a"][1] == 1.0
 
 
@@ -64,10 +86,13 @@ def test_duplicate_labels_are_reached_by_position(route):
     for call in (lambda: frame["x"], lambda: df.mojo.view("x")):
         with pytest.raises(ColumnError, match=r"'x' names 2 columns, at positions 0, 2; use iview") as caught:
             call()
-        assert isinstance(caught.value, ValueError) and isinstance(caught.value, KeyError)
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, KeyError)
 
 
-@pytest.mark.parametrize("label", ["s", 7, ("p", "q"), 2.5, np.nan, None, True, pd.Timestamp("2024-01-01"), frozenset({1})])
+@pytest.mark.parametrize(
+    "label", ["s", 7, ("p", "q"), 2.5, np.nan, None, True, pd.Timestamp("2024-01-01"), frozenset({1})]
+)
 def test_labels_of_every_kind(label, route):
     df = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=pd.Index(["other", label], dtype=object, tupleize_cols=False))
     assert np.asarray(df.mojo.view([label]).iloc(0)).tolist() == [2.0, 4.0]
@@ -107,26 +132,47 @@ def test_what_is_no_label_or_position():
     assert np.asarray(df.mojo.iview(np.int64(1))).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("df", "shape"), [(pd.DataFrame(), (0, 0)), (pd.DataFrame(index=range(3)), (3, 0)),
-                                           (pd.DataFrame({"a": [], "b": []}, dtype="f8"), (0, 2)), (pd.DataFrame({"a": [1.0]}), (1, 1))])
+@pytest.mark.parametrize(
+    ("df", "shape"),
+    [
+        (pd.DataFrame(), (0, 0)),
+        (pd.DataFrame(index=range(3)), (3, 0)),
+        (pd.DataFrame({"a": [], "b": []}, dtype="f8"), (0, 2)),
+        (pd.DataFrame({"a": [1.0]}), (1, 1)),
+    ],
+)
 def test_small_frames(df, shape, route):
     frame = df.mojo.view()
-    assert frame.shape == shape == (frame.shape[0], len(list(frame.items()))) and not frame.stale
+    assert frame.shape == shape == (frame.shape[0], len(list(frame.items())))
+    assert not frame.stale
     assert [c.shape for c in frame.values()] == [(shape[0],)] * shape[1]
-    assert len(df.mojo.explain()) == shape[1] and repr(frame) and frame._repr_html_() and repr(df.mojo)
+    assert len(df.mojo.explain()) == shape[1]
+    assert repr(frame)
+    assert frame._repr_html_()
+    assert repr(df.mojo)
 
 
 def test_release_closes_it_and_not_its_columns(route):
     df = make()
     with df.mojo.view() as frame:
         column = frame["a"]
-    assert frame.closed and column[1] == 1.0
+    assert frame.closed
+    assert column[1] == 1.0
     frame.release()
-    for use in (lambda: frame["a"], lambda: frame.shape, lambda: frame.stale, lambda: frame.frozen, lambda: frame.nbytes,
-                lambda: frame.block("float64"), lambda: list(frame.items()), lambda: frame.__enter__()):
-        with pytest.raises(ReleasedError, match="df.mojo.view"):
+    for use in (
+        lambda: frame["a"],
+        lambda: frame.shape,
+        lambda: frame.stale,
+        lambda: frame.frozen,
+        lambda: frame.nbytes,
+        lambda: frame.block("float64"),
+        lambda: list(frame.items()),
+        lambda: frame.__enter__(),
+    ):
+        with pytest.raises(ReleasedError, match=r"df.mojo.view"):
             use()
-    assert "released" in repr(frame) and "released" in frame._repr_html_()
+    assert "released" in repr(frame)
+    assert "released" in frame._repr_html_()
 
 
 def test_the_first_problem_is_named_and_the_others_counted(route):
@@ -138,7 +184,9 @@ def test_the_first_problem_is_named_and_the_others_counted(route):
     assert len(df.mojo.view(["a", "m"])) == 2
 
 
-# -- layouts and copies -----------------------------------------------------------------------------------------------------
+# -- layouts and copies
+# -----------------------------------------------------------------------------------------------------
+
 
 def test_layout_of_a_frame(route):
     good = make()
@@ -148,7 +196,8 @@ def test_layout_of_a_frame(route):
         with pytest.raises(ZeroCopyError, match=f"layout='{layout}'"):
             rows.mojo.view(layout=layout)
         copied = rows.mojo.view(layout=layout, copy="if_needed")
-        assert all(c.contiguous and c.frozen for c in copied.values()) and copied.stale
+        assert all(c.contiguous and c.frozen for c in copied.values())
+        assert copied.stale
     with pytest.raises(ZeroCopyError, match="layout='c'"):
         good.mojo.view(layout="c")
     with pytest.raises(ZeroCopyError, match="layout='c'"):
@@ -161,24 +210,36 @@ def test_copy_if_needed_copies_only_what_needs_it(route, address):
     df = make()
     df["be"] = np.arange(4, dtype=">f8")
     frame = df.mojo.view(copy="if_needed")
-    assert frame["a"].ptr == address(df, 0) and not frame["a"].stale
-    assert np.asarray(frame["be"]).dtype == np.dtype("f8") and frame["be"].stale
+    assert frame["a"].ptr == address(df, 0)
+    assert not frame["a"].stale
+    assert np.asarray(frame["be"]).dtype == np.dtype("f8")
+    assert frame["be"].stale
     with pytest.raises(ZeroCopyError, match="copies"):
         frame.block("float64")
 
 
-# -- blocks -----------------------------------------------------------------------------------------------------------------
+# -- blocks
+# -----------------------------------------------------------------------------------------------------------------
+
 
 def test_block_is_two_dimensional_and_shared(address, cow_on):
     df = make()
     block = df.mojo.block("float64")
-    assert isinstance(block, BlockView) and block.shape == (2, 4) and list(block.columns) == ["a", "b"]
-    assert block.ptr == address(df, 0) and block.T.shape == (4, 2) and block.readonly and block.frozen and not block.stale
+    assert isinstance(block, BlockView)
+    assert block.shape == (2, 4)
+    assert list(block.columns) == ["a", "b"]
+    assert block.ptr == address(df, 0)
+    assert block.T.shape == (4, 2)
+    assert block.readonly
+    assert block.frozen
+    assert not block.stale
     np.testing.assert_array_equal(np.asarray(block.T), df[["a", "b"]].to_numpy())
     assert df.mojo.view(["b", "a"]).block().ptr == block.ptr
     df.iloc[0, 0] = 99.0
-    assert block[0, 0] == 0.0 and block.stale
-    assert df.mojo.block("M8[ns]").dtype == np.dtype("M8[ns]") and df.mojo.block("Int64").shape == (1, 4)
+    assert block[0, 0] == 0.0
+    assert block.stale
+    assert df.mojo.block("M8[ns]").dtype == np.dtype("M8[ns]")
+    assert df.mojo.block("Int64").shape == (1, 4)
 
 
 def test_block_order_is_not_column_order(route):
@@ -218,8 +279,14 @@ def test_block_of_a_selection():
 
 
 def test_blocks_of_extension_columns_have_one_row(route):
-    df = pd.DataFrame({"tz": pd.date_range("2024", periods=2, tz="UTC"), "c": pd.Categorical(["a", "b"]),
-                       "p": pd.period_range("2024", periods=2, freq="D"), "m": pd.array([1, 2], dtype="Int64")})
+    df = pd.DataFrame(
+        {
+            "tz": pd.date_range("2024", periods=2, tz="UTC"),
+            "c": pd.Categorical(["a", "b"]),
+            "p": pd.period_range("2024", periods=2, freq="D"),
+            "m": pd.array([1, 2], dtype="Int64"),
+        }
+    )
     assert [b.shape for b in df.mojo.blocks()] == [(1, 2)] * 4
     df.loc[0, "m"] = pd.NA
     with pytest.raises(MaskError, match="'m'"):

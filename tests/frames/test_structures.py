@@ -35,10 +35,15 @@ def read_csv():
 
 
 STRIDED = "strided"
-# name: (build, blocks, layout of a column: one for all, or pandas 2, where 2.3 with Copy-on-Write is as 3, and pandas 3)
+# name: (build, blocks, layout of a column: one for all, or pandas 2, where 2.3 with Copy-on-Write is as 3, and pandas
+# 3)
 STRUCTURES = {
     "dict of arrays": (base, 1, "contiguous"),
-    "dict of arrays, copy=False": (lambda: pd.DataFrame({c: np.arange(N * 1.0) for c in "abcd"}, copy=False), 4, "contiguous"),
+    "dict of arrays, copy=False": (
+        lambda: pd.DataFrame({c: np.arange(N * 1.0) for c in "abcd"}, copy=False),
+        4,
+        "contiguous",
+    ),
     "dict of Series": (lambda: pd.DataFrame({c: pd.Series(np.arange(N * 1.0)) for c in "abcd"}), 1, "contiguous"),
     "2-D C": (lambda: pd.DataFrame(two_d("C")), 1, (STRIDED, "contiguous")),
     "2-D C, copy=False": (lambda: pd.DataFrame(two_d("C"), copy=False), 1, STRIDED),
@@ -62,7 +67,11 @@ STRUCTURES = {
     "rename": (lambda: base().rename(columns={"a": "z"}), None, "contiguous"),
     "reset_index": (lambda: base().reset_index(), 2, "contiguous"),
     "drop": (lambda: base().drop(columns="b"), None, "contiguous"),
-    "MultiIndex": (lambda: pd.DataFrame(two_d("C"), columns=pd.MultiIndex.from_product([[0, 1], list("ab")])), 1, (STRIDED, "contiguous")),
+    "MultiIndex": (
+        lambda: pd.DataFrame(two_d("C"), columns=pd.MultiIndex.from_product([[0, 1], list("ab")])),
+        1,
+        (STRIDED, "contiguous"),
+    ),
     "read_csv": (read_csv, None, "contiguous"),
 }
 
@@ -83,18 +92,22 @@ def test_every_structure_is_viewed_where_it_lies(name, route, cow, address):
         assert (alone.ptr, alone.strides, alone.shape) == (column.ptr, column.strides, column.shape)
     assert frame.iloc(0).contiguous is (layout == "contiguous")
     explained = df.mojo.explain()
-    assert explained["zero_copy"].all() and explained.loc[0, "contiguous"] == (layout == "contiguous")
+    assert explained["zero_copy"].all()
+    assert explained.loc[0, "contiguous"] == (layout == "contiguous")
     if route == "internal":
         if blocks is not None:
             assert len(df.mojo.blocks()) == blocks
         for block in df.mojo.blocks():
             for row, label in enumerate(block.columns):
-                assert any(np.array_equal(np.asarray(block)[row], expected[:, i]) for i in np.flatnonzero(df.columns == label))
+                assert any(
+                    np.array_equal(np.asarray(block)[row], expected[:, i]) for i in np.flatnonzero(df.columns == label)
+                )
 
 
 def test_reversed_rows_have_negative_strides():
     v = base().iloc[::-1].mojo.view("a")
-    assert v.strides == (-8,) and v[0] == N - 1
+    assert v.strides == (-8,)
+    assert v[0] == N - 1
 
 
 @pytest.mark.skipif(PANDAS < (3, 0), reason="pandas 2 copies a list of columns")
@@ -102,12 +115,14 @@ def test_a_list_of_columns_gives_a_negative_block_stride():
     df = base()
     swapped = df[["c", "a"]]
     block = swapped.mojo.block()
-    assert block.strides == (-2 * 8 * N, 8) and list(block.columns) == ["c", "a"]
+    assert block.strides == (-2 * 8 * N, 8)
+    assert list(block.columns) == ["c", "a"]
     assert block.ptr == df.mojo.view("c").ptr
     np.testing.assert_array_equal(np.asarray(block.T), swapped.to_numpy())
 
 
-# -- what derived frames share, and whether pandas knows it ----------------------------------------------------------------
+# -- what derived frames share, and whether pandas knows it
+# ----------------------------------------------------------------
 
 DERIVED = {
     # name: (derive, explain says shared in 3.x and with Copy-on-Write, in 2.x without)

@@ -1,4 +1,5 @@
-"""Calls the accessors' methods up to 1e5 times, good and bad, and checks that references, leases, pins and memory stay flat.
+"""Calls the accessors' methods up to 1e5 times, good and bad, and checks that references, leases, pins and memory stay
+flat.
 
 Run as a script with the names of cases, in a process of its own: what other tests left behind would blur the count.
 """
@@ -18,7 +19,14 @@ if int(pd.__version__.split(".")[0]) < 3:
     pd.set_option("mode.copy_on_write", True)
 
 DF = pd.DataFrame({"x": np.arange(8.0), "y": np.arange(8.0), "n": np.arange(8)})
-ODD = pd.DataFrame({"x": np.arange(8.0), "m": pd.array([1, None] * 4, dtype="Int64"), "o": [object()] * 8, "be": np.arange(8, dtype=">i4")})
+ODD = pd.DataFrame(
+    {
+        "x": np.arange(8.0),
+        "m": pd.array([1, None] * 4, dtype="Int64"),
+        "o": [object()] * 8,
+        "be": np.arange(8, dtype=">i4"),
+    }
+)
 S, INDEX = DF["x"].copy(), pd.Index(np.arange(8.0))
 
 
@@ -41,23 +49,25 @@ def escaping_lease():
     def body():
         with DF.mojo.lease("n") as v:
             kept.append(v[1:])
+
     refused(body)
     kept[0].release()
 
 
 def refused_lease():
-    view = DF.mojo.view("y")
+    view = DF.mojo.view("x")
 
     def body():
         with DF.mojo.lease("x"):
             raise AssertionError
+
     refused(body)
     view.release()
 
 
 def refused_view_in_lease():
     with DF.mojo.lease("x"):
-        refused(lambda: DF.mojo.view("y"))
+        refused(lambda: DF.mojo.view("x"))
 
 
 def assign():
@@ -117,7 +127,9 @@ def check(name):
     for old, new in zip(before[0], after[0], strict=True):
         assert abs(new - old) < 500, f"references: {before[0]} -> {after[0]}"
     blocks = len(DF._mgr.blocks) + len(ODD._mgr.blocks)
-    assert after[2] < 600 * blocks, f"pins registered: {after[2]} in {blocks} blocks"  # pandas clears dead ones lazily, about 500 at once
+    assert after[2] < 600 * blocks, (
+        f"pins registered: {after[2]} in {blocks} blocks"
+    )  # pandas clears dead ones lazily, about 500 at once
     assert abs(objects - before[3]) < 500, f"objects that only the collector frees: {objects - before[3]}"
     assert grown < 8 << 20, f"memory grew by {grown} bytes"
 
