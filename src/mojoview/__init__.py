@@ -1,6 +1,5 @@
 """mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
-<<<<<<< HEAD
 `import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
 that is heavy is imported when it is first used.
 """
@@ -8,12 +7,6 @@ that is heavy is imported when it is first used.
 from pathlib import Path
 
 from mojoview import kernels
-=======
-import importlib as _importlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
-
->>>>>>> mojo
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
@@ -35,12 +28,12 @@ from mojoview.memory.errors import (
 )
 from mojoview.views import View, from_ptr, view
 
-<<<<<<< HEAD
 __all__ = [
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
     "KernelError",
+    "KernelModule",
     "LayoutError",
     "MaskError",
     "MojoViewError",
@@ -64,29 +57,11 @@ __all__ = [
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = {"get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
-=======
-if _TYPE_CHECKING:
-    from mojoview.kernels.include import get_mojo_include
-    from mojoview.kernels.loader import load
-    from mojoview.kernels.module import KernelModule
-
-__all__ = ["KernelModule", "View", "__version__", "build_config", "from_ptr", "get_mojo_include", "load", "view"]
-
-# Imported when first used: the compiler's driver has no place in `import mojoview`.
-_LAZY = {"KernelModule": "kernels.module", "get_mojo_include": "kernels.include", "load": "kernels.loader"}
-
-
-def __getattr__(name: str) -> _Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
-    value = globals()[name] = getattr(_importlib.import_module(f"mojoview.{_LAZY[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
->>>>>>> mojo
+_LATER = {
+    "KernelModule": "mojoview.kernels.module",
+    "get_mojo_include": "mojoview.kernels.include",
+    "load": "mojoview.kernels.loader",
+}
 
 
 def build_config() -> dict[str, object]:
