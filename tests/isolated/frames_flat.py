@@ -1,7 +1,8 @@
 """Calls the accessors' methods up to 1e5 times, good and bad, and checks that references, leases, pins and memory stay
 flat.
 
-Run as a script with the names of cases, in a process of its own: what other tests left behind would blur the count.
+Run as a script with the share of the calls to make and the names of cases, in a process of its own: what other tests
+left behind would blur the count.
 """
 
 import gc
@@ -113,13 +114,13 @@ def counts():
     return refs, live_leases(), pins, len(gc.get_objects())
 
 
-def check(name):
+def check(name, share):
     call, thousands = CASES[name]
     gc.disable()  # what only the collector frees is a cycle, and shows
-    for _ in range(2000):
+    for _ in range(1500):
         call()
     before, memory = counts(), psutil.Process().memory_info().rss
-    for _ in range(thousands * 1000):
+    for _ in range(int(thousands * 1000 * share)):
         call()
     objects = len(gc.get_objects())
     after, grown = counts(), psutil.Process().memory_info().rss - memory
@@ -134,10 +135,10 @@ def check(name):
     assert grown < 8 << 20, f"memory grew by {grown} bytes"
 
 
-def main(names):
+def main(share, names):
     for name in names:
         try:
-            check(name)
+            check(name, share)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from None
 
@@ -146,4 +147,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--list":
         print("\n".join(CASES))
     else:
-        main(sys.argv[1:])
+        main(float(sys.argv[1]), sys.argv[2:])
