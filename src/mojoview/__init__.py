@@ -33,6 +33,18 @@ if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.loader import load
     from mojoview.kernels.module import KernelModule
+    from mojoview.sharing import (
+        Pool,
+        SegmentInfo,
+        SharedArray,
+        Snapshot,
+        State,
+        attach,
+        cleanup,
+        segments,
+        share,
+        unlink,
+    )
 
 __all__ = [
     "CompilerNotFound",
@@ -73,13 +85,14 @@ __all__ = [
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = dict.fromkeys(("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"), "mojoview.sharing") | {
-    "get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
 _LATER = {
     "KernelModule": "mojoview.kernels.module",
     "get_mojo_include": "mojoview.kernels.include",
     "load": "mojoview.kernels.loader",
-}
+} | dict.fromkeys(
+    ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
+    "mojoview.sharing",
+)
 
 
 def build_config() -> dict[str, object]:

@@ -49,7 +49,7 @@ static void *reader(void *argument) {
     shared *s = (shared *)argument;
     char record[4096];
     uint64_t n = 0, last = 0, time = 0, retries = 0, count = 0, torn = 0, backwards = 0, busy = 0;
-    while (count < s->quota && !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+    while (count < s->quota && (count < 10 || !atomic_load_explicit(&s->stop, memory_order_relaxed))) {
         int status = mv_latch_read(&s->latch, record, &n, &time, &retries);
         if (status == MV_LATCH_NONE) continue;
         if (status == MV_LATCH_BUSY) {
@@ -74,6 +74,7 @@ static void *writer(void *argument) {
     shared *s = (shared *)argument;
     char record[4096];
     uint64_t n = mv_latch_latest(&s->latch);
+    mv_failpoint_dice = s->pause ? 1 : 0;
     while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
         fill(record, s->latch.bytes, ++n);
         CHECK(mv_latch_write(&s->latch, record, n) == n);
@@ -126,7 +127,7 @@ static int stress(uint64_t bytes, uint64_t slots, uint64_t reads, uint64_t reade
                 nanosleep(&nap, NULL);
                 if (before) {
                     char record[4096];
-                    uint64_t n, time, retries = 0;
+                    uint64_t n = 0, time = 0, retries = 0;
                     CHECK(mv_latch_read(&s->latch, record, &n, &time, &retries) == MV_LATCH_READ);
                     CHECK(whole(record, bytes, n) && n >= before);
                 }
@@ -144,7 +145,7 @@ static int stress(uint64_t bytes, uint64_t slots, uint64_t reads, uint64_t reade
 static int wrap(void) {
     shared *s = make(24, 4);
     char record[24];
-    uint64_t n = (UINT64_C(1) << 32) - 3, k, got, time, retries = 0;
+    uint64_t n = (UINT64_C(1) << 32) - 3, k, got = 0, time = 0, retries = 0;
     atomic_store(&mv_latch_head(&s->latch)->latest, n);
     for (k = 0; k < 8; k++) {
         fill(record, 24, ++n);
@@ -160,7 +161,7 @@ static int wrap(void) {
 static int killed(const char *point, uint64_t times, uint64_t bytes) {
     shared *s = make(bytes, 8);
     char record[4096];
-    uint64_t k, n, time, retries = 0, before = 0, worst = 0;
+    uint64_t k, n = 0, time = 0, retries = 0, before = 0, worst = 0;
     pid_t reading;
     s->quota = UINT64_MAX;
     fill(record, bytes, 1);
@@ -199,7 +200,7 @@ static int killed(const char *point, uint64_t times, uint64_t bytes) {
 static int history(uint64_t bytes, uint64_t slots) {
     shared *s = make(bytes, slots);
     char record[4096];
-    uint64_t n, time;
+    uint64_t n, time = 0;
     for (n = 1; n <= 3 * slots; n++) {
         fill(record, bytes, n);
         mv_latch_write(&s->latch, record, n);

@@ -1,4 +1,4 @@
-"""The K-slot latch in C, without Python: under the sanitizers, against kills, and mutants that the detector must find."""
+"""The K-slot latch in C, without Python: under sanitizers, against kills, and mutants that the detector must find."""
 
 import re
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from native import build
 
 import mojoview
 
@@ -25,24 +26,24 @@ def count(result, what):
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("variant", ["plain", "address,undefined", "thread"])
+@pytest.mark.parametrize("variant", ["plain", "sanitized", "threads"])
 @pytest.mark.parametrize("size", SIZES)
-def test_no_read_is_torn(build, compiler, variant, size):
-    program = build("latch_test.c", variant, compiler)
+def test_no_read_is_torn(compiler, variant, size):
+    program = build.program("latch_test.c", variant, compiler)
     reads = 200_000 if variant == "plain" else 10_000
     result = run(program, "stress", size, 8, reads, 2, "threads")
     assert count(result, "reads") >= reads
 
 
 @pytest.mark.parametrize("slots", [2, 8, 64])
-def test_the_fence_free_variant_is_free_of_races(build, slots):
-    program = build("latch_test.c", "thread", "gcc", "-DMV_LATCH_FENCE_FREE")
+def test_the_fence_free_variant_is_free_of_races(slots):
+    program = build.program("latch_test.c", "threads", "gcc", ("-DMV_LATCH_FENCE_FREE",))
     run(program, "stress", 96, slots, 20_000, 2, "threads")
 
 
-def test_ten_million_reads(build):
+def test_ten_million_reads():
     """Processes and threads, pauses, a writer that is stopped at random, odd sizes: 0 torn, never backwards."""
-    program = build("latch_test.c")
+    program = build.program("latch_test.c")
     total = 0
     for size, mode, pause, reads in [
         (80, "processes", 0, 4e6),
@@ -56,24 +57,24 @@ def test_ten_million_reads(build):
 
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="taskset is not installed")
-def test_one_core(build):
-    run(build("latch_test.c"), "stress", 80, 8, 200_000, 2, "processes", 1, prefix=("taskset", "-c", "0"))
+def test_one_core():
+    run(build.program("latch_test.c"), "stress", 80, 8, 200_000, 2, "processes", 1, prefix=("taskset", "-c", "0"))
 
 
-@pytest.mark.parametrize("variant", ["plain", "address,undefined"])
-def test_case_b50_the_counter_crosses_32_bits(build, variant):
-    run(build("latch_test.c", variant), "wrap")
+@pytest.mark.parametrize("variant", ["plain", "sanitized"])
+def test_case_b50_the_counter_crosses_32_bits(variant):
+    run(build.program("latch_test.c", variant), "wrap")
 
 
-@pytest.mark.parametrize("variant", ["plain", "address,undefined"])
+@pytest.mark.parametrize("variant", ["plain", "sanitized"])
 @pytest.mark.parametrize(("size", "slots"), [(8, 2), (100, 8), (4096, 4)])
-def test_history_is_the_last_k(build, variant, size, slots):
-    run(build("latch_test.c", variant), "history", size, slots)
+def test_history_is_the_last_k(variant, size, slots):
+    run(build.program("latch_test.c", variant), "history", size, slots)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_writer_killed_anywhere_loses_nothing(build, point):
-    result = run(build("latch_test.c"), "kill", f"latch.{point}", 10, 96)
+def test_a_writer_killed_anywhere_loses_nothing(point):
+    result = run(build.program("latch_test.c"), "kill", f"latch.{point}", 10, 96)
     assert count(result, "kills") == 10
     assert count(result, "torn") + count(result, "backwards") == 0
 
@@ -89,21 +90,23 @@ MUTANTS = {
     },
     "no second look": {SECOND: ""},
     "latest before the payload": {
-        '    MV_FAILPOINT("latch.before_mark");\n': "    atomic_store(&head->latest, n);\n    atomic_store(&slot->mark, 2 * n);\n",
+        '    MV_FAILPOINT("latch.before_mark");\n': (
+            "    atomic_store(&head->latest, n);\n    atomic_store(&slot->mark, 2 * n);\n"
+        ),
         "    atomic_store_explicit(&slot->mark, 2 * n - 1, memory_order_relaxed);": "",
     },
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_detector_finds_mutants(build, mutant, tmp_path):
+def test_the_detector_finds_mutants(mutant, tmp_path):
     header = Path(mojoview.__file__).parent / "sharing" / "latch.h"
     text = header.read_text()
     for old, new in MUTANTS[mutant].items():
         assert text.count(old) == 1, "the header has changed: adapt the mutant"
         text = text.replace(old, new)
     (tmp_path / "latch.h").write_text(text)
-    program = build("latch_test.c", "plain", "gcc", f"-I{tmp_path}")
+    program = build.program("latch_test.c", "plain", "gcc", (f"-I{tmp_path}",))
     for _ in range(20):
         result = run(program, "stress", 4096, 2, 100_000, 2, "processes", ok=False)
         if result.returncode:

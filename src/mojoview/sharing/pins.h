@@ -12,11 +12,12 @@
 #ifndef MOJOVIEW_PINS_H
 #define MOJOVIEW_PINS_H
 
+#include "platform.h" /* first: it asks the system for its extensions */
+
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "failpoint.h"
-#include "platform.h"
 #include "segment.h"
 
 #define MV_PINS_SLOTS 64 /* most slots; the map has room for 256 */
@@ -62,6 +63,7 @@ static inline int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
         uint64_t m = atomic_load_explicit(&r->head->map, memory_order_acquire); /* ACQ: its slot's mark is visible */
         if (m == 0) return MV_PINS_NONE;
         if ((m & 255) >= r->slot_limit) return MV_PINS_DAMAGED;
+        MV_FAILPOINT("pins.before_announce");
         atomic_store_explicit(pinned, m, memory_order_release); /* REL: after the reads of what this row pinned before */
         MV_FAILPOINT("pins.after_announce");
         atomic_thread_fence(memory_order_seq_cst); /* SC: the announcement comes before the look at the mark */
