@@ -50,8 +50,9 @@ MUTANTS = {
     "the reader does not look at the mark": {
         "if (atomic_load_explicit(&mv_pins_slot_of(r, m & 255)->mark, memory_order_acquire) == 2 * (m >> 8)) {": "{"
     },
-    "the writer marks the slot only when it has filled it": {
-        "atomic_store_explicit(&s->mark, 2 * n - 1, memory_order_relaxed); /* RLX: the fence orders it */": ""
+    "the reader announces itself after it has looked": {
+        "        atomic_store_explicit(pinned, m, memory_order_release);": "",
+        'MV_FAILPOINT("pins.pinned");': 'MV_FAILPOINT("pins.pinned");\n            atomic_store(pinned, m);',
     },
 }
 
