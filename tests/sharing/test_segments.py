@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
@@ -169,21 +170,6 @@ def planted(name, content: bytes, mode: int = 0o600) -> str:
         file.write(content)
     os.chmod(path, mode)
     return path
-
-
-def recrc(content: bytearray) -> bytearray:
-    crc = crc32c(bytes(content[8:120]) + bytes(content[256:4096]))
-    content[120:124] = struct.pack("<I", crc)
-    return content
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def damage(kind: str, good: bytearray) -> bytes:
