@@ -1,6 +1,6 @@
 """Handles of every kind given to worker processes: as arguments, through queues, pools and executors.
 
-    start_methods.py METHOD anonymous|named
+start_methods.py METHOD anonymous|named
 """
 
 import concurrent.futures
@@ -21,7 +21,14 @@ def work(state, snapshot, array):
     except NotOwnerError:
         refused = True
     view = snapshot.read()
-    return state.refresh(), state.out["t"].item(), view.owner.version, float(np.asarray(view).sum()), float(np.asarray(array).sum()), refused
+    return (
+        state.refresh(),
+        state.out["t"].item(),
+        view.owner.version,
+        float(np.asarray(view).sum()),
+        float(np.asarray(array).sum()),
+        refused,
+    )
 
 
 def from_argument(handles, answers):
