@@ -115,20 +115,20 @@ def test_case_b40_sizes_come_from_the_header(name):
 
 
 def test_case_b47_a_thousand_without_a_name():
-    held = [mv.share(np.zeros(1)) for _ in range(300)]
+    held = [mv.share(np.zeros(1)) for _ in range(100)]
     read, write = os.pipe()
     if (pid := os.fork()) == 0:
-        more = [mv.share(np.zeros(1)) for _ in range(100)]
+        more = [mv.share(np.zeros(1)) for _ in range(50)]
         os.write(write, "\n".join(shared.name for shared in more).encode())
         os._exit(0)
     os.close(write)
     with open(read, encoding="ascii") as pipe:
         theirs = pipe.read().split()
     os.waitpid(pid, 0)
-    held += [mv.share(np.zeros(1)) for _ in range(700)]
+    held += [mv.share(np.zeros(1)) for _ in range(900)]
     names = [shared.name for shared in held]
     listed = [info.name for info in mv.segments() if info.path is None]
-    assert len({*names, *theirs}) == 1100
+    assert len({*names, *theirs}) == 1050
     assert set(names) <= set(listed)
     assert len(listed) == len(set(listed))
     for shared in held:

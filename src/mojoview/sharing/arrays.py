@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory._dtype import dtype_info
-from mojoview.memory.errors import ClosedError, MaskError, VersionMismatch
+from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
 from mojoview.sharing import _segment, capacity, lifecycle
 from mojoview.sharing._segment import Segment
 from mojoview.views import View, view
@@ -244,7 +244,13 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
         array: np.ndarray[Any, Any] = obj.view(np.ndarray)
         dtype_info(array.dtype)
         return array
-    window = obj if isinstance(obj, View) else view(obj, copy="if_needed")
+    try:
+        window = obj if isinstance(obj, View) else view(obj)
+    except (ArgumentError, ZeroCopyError):  # no memory of its own to look at: lists, scalars
+        converted = np.asarray(obj)
+        if converted.dtype.hasobject:
+            raise
+        return converted
     if window.mask is not None:
         raise MaskError("share(masked view): a shared array has no mask; share view.data and view.mask")
     return np.asarray(window)

@@ -224,7 +224,7 @@ def unlink(name: str) -> None:
     fault, _ = _remove(name, path_of(name), dead_only=False)
     if fault != "removed":
         raise NotAMojoviewSegment(f"unlink({name!r}): its header is {fault}; it was not touched")
-    _owned.pop(name, None)
+    _owned.pop(path_of(name), None)
 
 
 def _files() -> Iterator[tuple[str, str]]:
