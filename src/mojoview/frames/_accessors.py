@@ -21,7 +21,7 @@ from mojoview.frames._frame import (
     positions_of,
     single_block,
 )
-from mojoview.frames._storage import check_options, resolve, storage
+from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
 from mojoview.frames._writing import assign, lease, require_copy_on_write
 from mojoview.memory.errors import AccessorError, ZeroCopyError
 
@@ -50,7 +50,7 @@ class FrameAccessor:
         self._obj = obj
 
     def view(
-        self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any"
+        self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
     ) -> FrameView | ColumnView:
         """Views of the columns: all, some, or one.
 
@@ -116,7 +116,9 @@ class FrameAccessor:
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
-    def iview(self, pos: int, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def iview(
+        self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
+    ) -> ColumnView | FrameView:
         """A view of the column at a position, where labels are duplicate or unknown.
 
         Parameters
@@ -350,7 +352,7 @@ class SeriesAccessor:
     def __init__(self, obj: pd.Series) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
         """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
 
         Examples
@@ -404,7 +406,7 @@ class IndexAccessor:
     def __init__(self, obj: pd.Index) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView:
         """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
 
         Returns
@@ -498,4 +500,4 @@ def register() -> None:
     ):
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
-        owner.mojo = AccessorDescriptor(accessor)
+        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute

@@ -399,7 +399,7 @@ def _test_internals() -> str | None:
 
 def _test_masked() -> bool:
     try:
-        array = pd.array([1, None], dtype="Int64")
+        array: Any = pd.array([1, None], dtype="Int64")
         return bool(array._data.dtype == np.int64 and array._data[0] == 1 and array._mask.tolist() == [False, True])
     except Exception:  # as above
         return False

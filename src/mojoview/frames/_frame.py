@@ -12,7 +12,7 @@ import pandas as pd
 
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
 from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
-from mojoview.frames._storage import Resolved, Storage, refusal, resolve, storage
+from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
@@ -67,6 +67,10 @@ class FrameView:
     """
 
     __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
+
+    columns: pd.Index
+    _ready: Mapping[int, Resolved]
+    _snapshot: Any
 
     def __init__(self, *_: Any) -> None:
         raise ArgumentError("FrameView() is not called by hand: use df.mojo.view()")
@@ -191,7 +195,7 @@ _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 # -------------------------------------------------------------------------------------------------------
 
 
-def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, layout: str) -> FrameView:
+def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing, layout: Layout) -> FrameView:
     """A FrameView of a DataFrame. Work for each block only, where the blocks are plain numbers taken as they are."""
     snapshot = take_snapshot(df, positions)
     made = FrameView.__new__(FrameView)
@@ -204,7 +208,7 @@ def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, lay
     return made
 
 
-def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: str) -> dict[int, Resolved]:
+def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layout: Layout) -> dict[int, Resolved]:
     """Everything but plain numbers that are taken as they are; what is not in the result is made when asked for."""
     if layout == "c":
         if not all(isinstance(values, np.ndarray) and values.flags.f_contiguous for values, _ in snapshot.arrays()):
@@ -252,7 +256,7 @@ class ColumnName:
         return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
-def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> ColumnView | FrameView:
+def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> ColumnView | FrameView:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
     values, origin = take_column(obj, position)
     kept = storage(values)
@@ -292,7 +296,7 @@ class _Parts:
         return bool(self._origin.stale)
 
 
-def _parts_view(parts: _Parts, name: ColumnName, na: str, layout: str) -> FrameView:
+def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) -> FrameView:
     made = FrameView.__new__(FrameView)
     made._snapshot = parts
     made.columns = pd.Index(list(parts.parts))
@@ -339,9 +343,7 @@ def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     kept = storage(values)
     if kept.data is None or kept.reason:
         raise refusal(kept, name)
-    if (kept.mask is not None and kept.mask.any()) or (
-        kept.sentinel is not None and (kept.data == kept.sentinel).any()
-    ):
+    if kept.missing():
         raise MaskError(f"block: {name} has missing values; use df.mojo.view(na='mask') for its columns")
     data = kept.data if kept.data.ndim == 2 else kept.data[None, :]
     return make_block(
@@ -410,7 +412,7 @@ def normalize(position: Any, count: int) -> int:
     """A position from 0 to count - 1, from one that may count from the end."""
     if not hasattr(position, "__index__") or isinstance(position, bool | np.bool_):
         raise ArgumentError(f"iview: expected an integer position, got {type(position).__name__}")
-    at = position.__index__()
+    at = int(position.__index__())
     if not -count <= at < count:
         raise IndexingError(f"iview({at}): position out of range, the frame has {count} columns")
     return at + count if at < 0 else at
