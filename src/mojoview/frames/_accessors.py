@@ -10,6 +10,7 @@ import pandas as pd
 
 from mojoview.frames import _blocks
 from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._describe import describe
 from mojoview.frames._explain import facts_of_object, table
 from mojoview.frames._frame import (
     FrameView,
@@ -235,6 +236,45 @@ class FrameAccessor:
         [True, False]
         """
         return table(facts_of_object(self._obj))
+
+    def describe(self, columns: Any = None, *, threads: int | None = None) -> pd.DataFrame:
+        """Count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
+
+        Parameters
+        ----------
+        columns : list of labels, optional
+            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared, as `explain`
+            says.
+        threads : int, optional
+            Most threads that take part; the result has the same bits for every number of them.
+
+        Returns
+        -------
+        DataFrame
+            One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
+            `argmin, argmax` (positions, -1 where there is no element). Masked elements, NaN and NaT are skipped. Owned
+            by the caller.
+
+        Raises
+        ------
+        ColumnError, ZeroCopyError, DTypeError
+            A column asked for by name does not exist, cannot be shared, or has no statistics.
+
+        Notes
+        -----
+        Method: `mojoview.kernels.describe`. Thread safety: as `view`; lets go of the GIL for large frames.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0, float("nan")], "n": [3, 5, 4]})
+        >>> df.mojo.describe()[["count", "mean", "argmax"]].values.tolist()
+        [[2.0, 1.5, 1.0], [3.0, 4.0, 1.0]]
+        """
+        df = self._obj
+        if columns is None or isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return describe(df, None if columns is None else positions_of(df.columns, columns), threads)
+        return describe(df, [position_of(df.columns, columns)], threads)
 
     def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
         """Opens one column for writing in place, for the time of a ``with`` block.
