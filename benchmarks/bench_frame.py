@@ -1,6 +1,7 @@
 """What it costs to look at pandas' memory, beside pandas' own ways. Run: python benchmarks/bench_frame.py
 
-Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to quote.
+Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to
+quote.
 """
 
 import argparse
@@ -17,7 +18,8 @@ def frame(rows, columns=10):
 
 
 LARGE, SMALL = frame(1_000_000), frame(10)
-MIXED = LARGE.assign(n=np.arange(1_000_000), t=np.arange(1_000_000).view("M8[ns]"))
+MIXED = LARGE.assign(n=np.arange(1_000_000), small=np.arange(1_000_000, dtype="i2"))
+TIMES = LARGE.assign(t=np.arange(1_000_000).view("M8[ns]"), m=pd.array(np.arange(1_000_000), dtype="Int64"))
 VIEW, COLUMN = LARGE.mojo.view(), LARGE.mojo.view("c0")
 
 # question: (target ratio of the first to the second or None, {name: call})
@@ -41,6 +43,10 @@ QUESTIONS = {
     "a view of a frame of three dtypes": (
         1.0,
         {"df.mojo.view()": lambda: MIXED.mojo.view(), "df.to_numpy() (copies)": lambda: MIXED.to_numpy()},
+    ),
+    "a view with datetimes and a mask to look through": (
+        1.0,
+        {"df.mojo.view()": lambda: TIMES.mojo.view(), "df['m'].isna().any()": lambda: TIMES["m"].isna().any()},
     ),
     "is the view current?": (
         None,

@@ -201,7 +201,7 @@ def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
     made.columns = df.columns if positions is None else df.columns[list(positions)]
-    if snapshot.plain and copy != "always" and layout == "any":
+    if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
     else:
         made._ready = _resolve_all(snapshot, made.columns, copy, na, layout)
@@ -222,13 +222,14 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layo
     problems: list[
         tuple[type[MojoViewError], str]
     ] = []  # not the exceptions: with their tracebacks they would be a cycle
-    for position, label in enumerate(columns):
+    as_it_lies = layout == "any" and copy != "always"
+    for position in snapshot.odd_positions() if as_it_lies else range(len(columns)):
         values = snapshot.cell(position).values
         kept = storage(values)
-        if kept.data is values and kept.zero_copy and layout == "any" and copy != "always":
+        if as_it_lies and kept.data is values and kept.zero_copy:
             continue
         try:
-            ready[position] = resolve(kept, ColumnName("column", label, None, values.dtype), copy, na, layout)
+            ready[position] = resolve(kept, ColumnName("column", columns, position, values.dtype), copy, na, layout)
         except MojoViewError as error:
             problems.append((type(error), str(error)))
     if problems:
@@ -273,10 +274,10 @@ def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout
 class _Parts:
     """Stands for a snapshot where one column consists of several arrays, each of which is shown as a column."""
 
-    __slots__ = ("_origin", "parts", "plain")
+    __slots__ = ("_origin", "parts")
 
     def __init__(self, origin: Any, whole: Storage) -> None:
-        self._origin, self.parts, self.plain = origin, whole.parts, False
+        self._origin, self.parts = origin, whole.parts
 
     def cell(self, position: int) -> Cell:
         return Cell(list(self.parts.values())[position].data, position, None)
