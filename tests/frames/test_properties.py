@@ -65,12 +65,10 @@ def frames(draw):
         },
         index=range(n),
     )
-    for step in draw(
-        st.lists(
-            st.sampled_from(["reverse", "every other", "swap", "slice", "copy", "insert", "duplicate", "drop"]),
-            max_size=3,
-        )
-    ):
+    steps = ["reverse", "every other", "swap", "slice", "copy", "insert", "duplicate", "drop"]
+    if int(pd.__version__.split(".")[0]) < 3 and not {">f8", ">u2"}.isdisjoint(dtypes):
+        steps.remove("swap")  # pandas 2 cannot do that itself: "Big-endian buffer not supported"
+    for step in draw(st.lists(st.sampled_from(steps), max_size=3)):
         if step == "reverse":
             df = df.iloc[::-1]
         elif step == "every other":
