@@ -58,6 +58,16 @@ cdef Lease lease_owner(object owner):
     return lease
 
 
+cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1:
+    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the same function."""
+    PyObject_GetBuffer(exporter, buffer, flags)
+    return 0
+
+
+cdef void give_back(Py_buffer *buffer) noexcept:
+    PyBuffer_Release(buffer)
+
+
 def live_leases():
     """live_leases()
 
