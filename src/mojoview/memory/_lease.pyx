@@ -4,6 +4,8 @@ cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 
+from mojoview.memory.errors import ArgumentError
+
 
 cdef extern from "counter.h" nogil:
     void mv_count_add(int64_t n)
@@ -27,7 +29,7 @@ cdef class Lease:
         mv_count_add(1)
 
     def __init__(self):
-        raise TypeError("a Lease is made by mojoview.view(), not by hand")
+        raise ArgumentError("Lease() is not called by hand: mojoview.view() makes one")
 
     def __dealloc__(self):
         if self.held:
