@@ -1,5 +1,11 @@
 """Sphinx configuration: builds without network; every example in the pages is a doctest."""
 
+import inspect
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
 import mojoview
 
 project = "mojoview"
@@ -24,3 +30,25 @@ import pandas as pd
 import mojoview as mv
 from mojoview import kernels
 """
+
+
+class BuiltinKernels(SphinxDirective):
+    """Documents every built-in kernel: they are objects, not functions, so autodoc would show them as data."""
+
+    def run(self):
+        lines = []
+        for name in mojoview.kernels.__all__:
+            kernel = getattr(mojoview.kernels, name)
+            if not isinstance(kernel, mojoview.kernels.Kernel):
+                continue
+            call, _, text = inspect.cleandoc(kernel.__doc__).partition("\n")
+            body = text.strip("\n").splitlines()
+            self.env.app.emit("autodoc-process-docstring", "function", f"mojoview.kernels.{name}", kernel, None, body)
+            lines += [f".. py:function:: mojoview.kernels.{call}", "", *(f"   {line}" for line in body), ""]
+        container = nodes.container()
+        self.state.nested_parse(StringList(lines, source="kernels"), 0, container)
+        return container.children
+
+
+def setup(app):
+    app.add_directive("builtin-kernels", BuiltinKernels)
