@@ -1,34 +1,73 @@
-"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it."""
+"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
-import importlib as _importlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
+that is heavy is imported when it is first used.
+"""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
+from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import (
+    CompilerNotFound,
+    DTypeError,
+    KernelCompileError,
+    KernelError,
+    LayoutError,
+    MaskError,
+    MojoViewError,
+    OverlapError,
+    ReadOnlyError,
+    ReleasedError,
+    ShapeError,
+    StaleError,
+    ZeroCopyError,
+)
 from mojoview.views import View, from_ptr, view
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.loader import load
     from mojoview.kernels.module import KernelModule
 
-__all__ = ["KernelModule", "View", "__version__", "build_config", "from_ptr", "get_mojo_include", "load", "view"]
+__all__ = [
+    "CompilerNotFound",
+    "DTypeError",
+    "KernelCompileError",
+    "KernelError",
+    "KernelModule",
+    "LayoutError",
+    "MaskError",
+    "MojoViewError",
+    "OverlapError",
+    "Param",
+    "ReadOnlyError",
+    "ReleasedError",
+    "ShapeError",
+    "Signature",
+    "StaleError",
+    "View",
+    "ZeroCopyError",
+    "__version__",
+    "build_config",
+    "from_ptr",
+    "get_include",
+    "get_mojo_include",
+    "kernels",
+    "load",
+    "view",
+]
 
-# Imported when first used: the compiler's driver has no place in `import mojoview`.
-_LAZY = {"KernelModule": "kernels.module", "get_mojo_include": "kernels.include", "load": "kernels.loader"}
-
-
-def __getattr__(name: str) -> _Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
-    value = globals()[name] = getattr(_importlib.import_module(f"mojoview.{_LAZY[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+# Where these are defined they bring the compiler's machinery with them.
+_LATER = {
+    "KernelModule": "mojoview.kernels.module",
+    "get_mojo_include": "mojoview.kernels.include",
+    "load": "mojoview.kernels.loader",
+}
 
 
 def build_config() -> dict[str, object]:
@@ -46,6 +85,38 @@ def build_config() -> dict[str, object]:
     ['asserts', 'build_type']
     """
     return dict(_CONFIG)
+
+
+def get_include() -> str:
+    """The directory to give C compilers with -I: it holds `abi.h`, which the public `.pxd` includes.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import mojoview as mv, os
+    >>> os.path.exists(os.path.join(mv.get_include(), "abi.h"))
+    True
+    """
+    from mojoview import memory
+
+    return str(Path(memory.__file__).absolute().parent)
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        from importlib import import_module
+
+        value = getattr(import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 _register()

@@ -29,7 +29,7 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
 
     Every function of the file with `@export` and `abi("C")` becomes a kernel that checks its arguments as the built-in
     ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
-    bare `Pointer`s to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
+    a bare `Pointer` to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
     made of the content of the file and of all that it imports, the compiler, the flags and the CPU: only the first load
     of a content runs the compiler.
 

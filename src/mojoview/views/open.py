@@ -19,7 +19,7 @@ from mojoview.memory.errors import (
     ZeroCopyError,
 )
 from mojoview.views import _view
-from mojoview.views._acquire import from_address, from_array, from_buffer
+from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
 from mojoview.views._interface import from_interface
 from mojoview.views._view import View
 
@@ -69,12 +69,12 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     """
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
-    if copy == "never":
-        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
+    if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
+        raise ArgumentError(f"view(copy=...): expected 'never', 'if_needed' or 'always', got {copy if isinstance(copy, str) else type(copy)}")
     if copy == "always":
         return _duplicate(obj, writable)
-    if copy != "if_needed":
-        raise ArgumentError(f"view(copy={copy!r}): expected 'never', 'if_needed' or 'always'")
+    if copy == "never":
+        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
     try:
         return _share(obj, writable)
     except (ZeroCopyError, ArgumentError, ReadOnlyError, LayoutError):
@@ -137,19 +137,26 @@ def _share(obj: Any, writable: bool) -> View:
     if hasattr(type(obj), "mojo"):  # a pandas object: only its accessor knows its blocks
         return _share_pandas(obj, writable, "never")
     try:
+        if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
+            return from_region(obj, obj, 0, (), None, obj.dtype, writable)
         return from_buffer(obj, writable)
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
         refusal = error
-    try:
-        # NumPy's scalars describe a copy of themselves that is gone by the time one reads it.
-        interface = None if isinstance(obj, np.generic) else getattr(obj, "__array_interface__", None)
-    except Exception as error:
-        raise InterfaceError(f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}") from error
+    interface = _interface_of(obj)
     if interface is None:
         raise _refusal(obj, writable, refusal) from refusal
     return from_interface(obj, interface, writable)
+
+
+def _interface_of(obj: Any) -> Any:
+    if isinstance(obj, np.generic):
+        return None  # NumPy's scalars describe a copy of themselves that is gone by the time one reads it
+    try:
+        return getattr(obj, "__array_interface__", None)
+    except Exception as error:
+        raise InterfaceError(f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}") from error
 
 
 def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
@@ -169,7 +176,7 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
     if array.ndim > 2 or array.ndim == 0 or array.dtype.names is not None:
         raise MaskError(f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
                         "view array.data and array.mask")
-    return _view.with_mask(values, from_array(array.mask, False))
+    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
@@ -180,6 +187,12 @@ def _duplicate(obj: Any, writable: bool) -> View:
         return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
     if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
         return _share_pandas(obj, writable, "always")
+    if not isinstance(obj, ndarray | View):
+        try:
+            obj = _share(obj, False)
+        except (ZeroCopyError, ArgumentError):
+            if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
+                raise
     try:
         array = np.asarray(obj)
     except MojoViewError:
@@ -192,7 +205,7 @@ def _duplicate(obj: Any, writable: bool) -> View:
 
 def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy in native memory order whose first element lies on a 64-byte boundary, as vector units like it."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     raw = np.empty(array.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     copy: ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
