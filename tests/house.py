@@ -172,8 +172,8 @@ def no_long_file(*roots: Path) -> Iterator[str]:
 
 
 def errors_live_in_the_tree(package: Path) -> Iterator[str]:
-    """What leaves a room is of the tree in `memory/errors.py`: other exception classes extend one of it or are caught in
-    their own room, and a builtin that is raised is caught in the same file. `__getattr__` owes an AttributeError."""
+    """What leaves a room is of the tree in `memory/errors.py`: other exception classes extend one of it or are caught
+    in their own room, and a builtin that is raised is caught in the same file. `__getattr__` owes an AttributeError."""
     errors = {
         node.name
         for node in ast.parse((package / "memory" / "errors.py").read_text()).body

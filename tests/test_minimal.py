@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mojoview as mv
@@ -80,3 +81,27 @@ def test_release():
     assert view.closed
     with pytest.raises(mv.ReleasedError):
         _ = view.shape
+
+
+def test_kernels():
+    x, y = np.arange(6.0), np.ones(6)
+    out = np.empty(6)
+    assert mv.kernels.sum(x) == 15
+    assert mv.kernels.dot(x, mv.view(y)) == 15
+    mv.kernels.add(x, y, out)
+    np.testing.assert_array_equal(out, x + y)
+    assert mv.kernels.mean(mv.view(np.ma.array([1.0, 9.0], mask=[False, True]))) == 1
+    with pytest.raises(mv.MojoViewError):
+        mv.kernels.add(x, np.ones(5), out)
+
+
+def test_frames():
+    frame = pd.DataFrame({"a": np.arange(4.0), "b": np.arange(4), "t": pd.date_range("2024", periods=4)})
+    column = frame.mojo.view("a")
+    assert np.shares_memory(np.asarray(column), frame["a"].to_numpy())
+    assert mv.kernels.sum(column) == 6
+    assert np.asarray(frame.mojo.view("t")).dtype.kind == "M"
+    assert list(frame.mojo.view().columns) == ["a", "b", "t"]
+    assert mv.view(frame["b"]).size == 4
+    assert frame["a"].mojo.view().readonly
+    assert len(frame.mojo.explain()) == 3
