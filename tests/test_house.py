@@ -56,7 +56,7 @@ PLANTS = {
         ("views/_export.pyx", "\ndef f():\n    raise TypeError(5)\n"),
     ],
     house.no_traces_of_a_machine: [
-        ("views/open.py", f"\n# see {Path('/', 'home', 'me', 'notes')}\n"),
+        ("views/open.py", f"\n# see {Path('/', 'root', 'notes')}\n"),
         ("views/layout.h", f'\n/* "{Path("/", "tmp", "x")}" */\n'),
     ],
 }

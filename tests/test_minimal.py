@@ -27,8 +27,10 @@ def test_view_shares_and_lets_go(obj):
     view = mv.view(obj)
     assert view.owner is obj
     assert view.readonly
-    assert np.shares_memory(np.asarray(view), np.asarray(obj))
-    assert view.shape == np.shape(obj)
+    array = obj if isinstance(obj, np.ndarray) else np.asarray(memoryview(obj))
+    assert np.shares_memory(np.asarray(view), array)
+    assert view.shape == array.shape
+    del array
     assert "at 0x" in repr(view)
     assert "<table" in view._repr_html_()
     del view
