@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mojoview.memory.errors import DTypeError
+from mojoview.memory.errors import DTypeError, FieldError, IndexingError
 
-__all__ = ["KNOWN", "DTypeInfo", "as_dtype", "dtype_info", "dtype_of_code", "dtype_of_format"]
+__all__ = ["KNOWN", "DTypeInfo", "as_dtype", "dtype_info", "dtype_of_code", "dtype_of_format", "field_of"]
 
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
 PLAIN, DATETIME, TIMEDELTA, BYTES, TEXT, VOID, RECORD = range(7)
@@ -140,6 +140,32 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
         return result
     except Exception as error:  # besides TypeError whatever a `dtype` attribute raises
         raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
+
+
+def field_of(dtype: np.dtype[Any], name: str | list[str]) -> tuple[np.dtype[Any], int]:
+    """dtype and byte offset of a field; of several, the narrower record that NumPy makes of them.
+
+    Raises
+    ------
+    IndexingError
+        The dtype has no fields, or the names are no strings.
+    FieldError
+        There is no such field, or one is named twice.
+    """
+    names = [name] if isinstance(name, str) else list(name)
+    if not all(isinstance(part, str) for part in names):
+        raise IndexingError("index: a list of positions needs a copy, use np.asarray(view)[...]; one of names does not")
+    if dtype.names is None or dtype.fields is None:
+        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
+    for part in names:
+        if part not in dtype.fields:
+            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
+    if isinstance(name, str):
+        return dtype.fields[name][:2]
+    try:
+        return dtype[names], 0
+    except (KeyError, ValueError) as error:
+        raise FieldError(f"fields {names}: {error}") from error
 
 
 def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) -> np.dtype[Any]:

@@ -14,10 +14,10 @@ from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info
+from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, FieldError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError,
-    ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
+    ArgumentError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError, ReadOnlyError,
+    ReleasedError, ShapeError, ZeroCopyError,
 )
 
 
@@ -582,25 +582,8 @@ cdef int check_exportable(View self, str protocol) except -1:
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
     cdef View other = cut(self)
-    cdef int64_t offset = 0
-    dtype = other._dtype
-    names = [name] if isinstance(name, str) else name
-    if not all([isinstance(part, str) for part in names]):
-        raise IndexingError("index: a list of positions needs a copy, use np.asarray(view)[...]; one of field names "
-                            "does not")
-    if dtype.names is None:
-        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
-    for part in names:
-        if part not in dtype.fields:
-            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
-    if isinstance(name, str):
-        dtype, offset = dtype.fields[name][:2]
-    else:
-        try:
-            dtype = dtype[names]
-        except (KeyError, ValueError) as cause:  # a field named twice
-            raise FieldError(f"fields {names}: {cause}") from cause
+    dtype, offset = field_of(other._dtype, name)
     if other.desc.size:
-        other.desc.data = <char *>other.desc.data + offset
+        other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
     return finish(other)
