@@ -22,6 +22,7 @@ from mojoview.memory.errors import (
     ProtocolError,
     ReadOnlyError,
     ShapeError,
+    ZeroCopyError,
 )
 
 
@@ -70,15 +71,22 @@ def test_asarray_shares_with_the_exact_dtype(dtype):
     assert view.__array__().dtype is array.dtype
 
 
-def test_dunder_array_copies_when_told_to():
+def test_dunder_array_copies_when_told_to_or_when_it_must():
     array = np.arange(3.0)
     view = mv.view(array)
-    assert np.shares_memory(view.__array__(), array)
-    assert not np.shares_memory(view.__array__(copy=True), array)
+    for arguments in ({}, {"copy": False}, {"copy": None}, {"dtype": "f8"}, {"dtype": float, "copy": False}):
+        assert np.shares_memory(view.__array__(**arguments), array)
+    for arguments in ({"copy": True}, {"dtype": "f4"}, {"dtype": "f8", "copy": True}):
+        assert not np.shares_memory(view.__array__(**arguments), array)
     assert view.__array__("f4").dtype == np.dtype("f4")
     assert not np.shares_memory(np.array(view), array)
-    with pytest.raises(MojoViewError):
-        view.__array__("no dtype")
+    with pytest.raises(ZeroCopyError, match="needs a copy"):
+        view.__array__("f4", copy=False)
+    for dtype in ("no dtype", 5, object()):
+        with pytest.raises(DTypeError):
+            view.__array__(dtype)
+    with pytest.raises(ArgumentError):
+        mv.view(np.array(["x"])).__array__("f8")
 
 
 # -- in: honest --------------------------------------------------------------------------------------------------------

@@ -355,12 +355,13 @@ cdef class View:
         """
         check_exportable(self, "__array__")
         array = to_array(self)
-        if dtype is None and not copy:
-            return array
+        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
+        if copy is False and wanted != array.dtype:
+            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
         try:
-            return np.array(array, dtype=dtype, copy=copy)
-        except (TypeError, ValueError) as cause:
-            raise ZeroCopyError(f"__array__: {cause}") from cause
+            return array.astype(wanted, copy=bool(copy))
+        except Exception as cause:
+            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
