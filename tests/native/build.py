@@ -23,11 +23,12 @@ def environment() -> dict[str, str]:
 
 
 def run_c(source: str, directory: Path, compiler: str, flavour: str = "plain", sources: tuple[str, ...] = (),
-          args: tuple[str, ...] = ()) -> str:
-    """Compiles ``tests/native/<source>`` (with further sources of the package) into `directory` and runs it; its output."""
+          args: tuple[str, ...] = (), folders: tuple[Path, ...] = ()) -> str:
+    """Compiles ``tests/native/<source>`` (with further sources of the package) into `directory` and runs it; its output. Headers are
+    looked for in `folders` first."""
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    folders = [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
-    command = [compiler, "-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *folders, str(NATIVE / source), *[str(PACKAGE / s) for s in sources],
+    include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
+    command = [compiler, "-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include, str(NATIVE / source), *[str(PACKAGE / s) for s in sources],
                "-o", str(program), "-pthread", "-lm"]
     for step in (command, [str(program), *args]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)
