@@ -32,23 +32,17 @@ def run_c(
     flavour: str = "plain",
     sources: tuple[str, ...] = (),
     args: tuple[str, ...] = (),
+    folders: tuple[Path, ...] = (),
 ) -> str:
-    """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output."""
+    """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output.
+
+    Headers are looked for in `folders` first.
+    """
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    folders = [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
-    command = [
-        compiler,
-        "-std=gnu11",
-        *WARNINGS,
-        *SANITIZERS[flavour],
-        *folders,
-        str(NATIVE / source),
-        *[str(PACKAGE / s) for s in sources],
-        "-o",
-        str(program),
-        "-pthread",
-        "-lm",
-    ]
+    include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
+    inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
+    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
+    command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]
     for step in (command, [str(program), *args]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)
         assert done.returncode == 0, f"{' '.join(step)}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
