@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from native import build
+from native import programs
 
 import mojoview
 
@@ -29,7 +29,7 @@ def count(result, what):
 @pytest.mark.parametrize("variant", ["plain", "sanitized", "threads"])
 @pytest.mark.parametrize("size", SIZES)
 def test_no_read_is_torn(compiler, variant, size):
-    program = build.program("latch_test.c", variant, compiler)
+    program = programs.program("latch_test.c", variant, compiler)
     reads = 200_000 if variant == "plain" else 10_000
     result = run(program, "stress", size, 8, reads, 2, "threads")
     assert count(result, "reads") >= reads
@@ -37,13 +37,13 @@ def test_no_read_is_torn(compiler, variant, size):
 
 @pytest.mark.parametrize("slots", [2, 8, 64])
 def test_the_fence_free_variant_is_free_of_races(slots):
-    program = build.program("latch_test.c", "threads", "gcc", ("-DMV_LATCH_FENCE_FREE",))
+    program = programs.program("latch_test.c", "threads", "gcc", ("-DMV_LATCH_FENCE_FREE",))
     run(program, "stress", 96, slots, 20_000, 2, "threads")
 
 
 def test_ten_million_reads():
     """Processes and threads, pauses, a writer that is stopped at random, odd sizes: 0 torn, never backwards."""
-    program = build.program("latch_test.c")
+    program = programs.program("latch_test.c")
     total = 0
     for size, mode, pause, reads in [
         (80, "processes", 0, 4e6),
@@ -58,23 +58,23 @@ def test_ten_million_reads():
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="taskset is not installed")
 def test_one_core():
-    run(build.program("latch_test.c"), "stress", 80, 8, 200_000, 2, "processes", 1, prefix=("taskset", "-c", "0"))
+    run(programs.program("latch_test.c"), "stress", 80, 8, 200_000, 2, "processes", 1, prefix=("taskset", "-c", "0"))
 
 
 @pytest.mark.parametrize("variant", ["plain", "sanitized"])
 def test_case_b50_the_counter_crosses_32_bits(variant):
-    run(build.program("latch_test.c", variant), "wrap")
+    run(programs.program("latch_test.c", variant), "wrap")
 
 
 @pytest.mark.parametrize("variant", ["plain", "sanitized"])
 @pytest.mark.parametrize(("size", "slots"), [(8, 2), (100, 8), (4096, 4)])
 def test_history_is_the_last_k(variant, size, slots):
-    run(build.program("latch_test.c", variant), "history", size, slots)
+    run(programs.program("latch_test.c", variant), "history", size, slots)
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_writer_killed_anywhere_loses_nothing(point):
-    result = run(build.program("latch_test.c"), "kill", f"latch.{point}", 10, 96)
+    result = run(programs.program("latch_test.c"), "kill", f"latch.{point}", 10, 96)
     assert count(result, "kills") == 10
     assert count(result, "torn") + count(result, "backwards") == 0
 
@@ -106,7 +106,7 @@ def test_the_detector_finds_mutants(mutant, tmp_path):
         assert text.count(old) == 1, "the header has changed: adapt the mutant"
         text = text.replace(old, new)
     (tmp_path / "latch.h").write_text(text)
-    program = build.program("latch_test.c", "plain", "gcc", (f"-I{tmp_path}",))
+    program = programs.program("latch_test.c", "plain", "gcc", (f"-I{tmp_path}",))
     for _ in range(20):
         result = run(program, "stress", 4096, 2, 100_000, 2, "processes", ok=False)
         if result.returncode:

@@ -1,4 +1,4 @@
-"""The hand-shakes of sharing/ on AArch64: as built the bad outcome is impossible, each mutant that lacks an order shows it.
+"""The hand-shakes of sharing/ on AArch64: as built the bad outcome is impossible, each mutant shows it.
 
 x86 cannot show these defects, and emulation on x86 cannot either. Here every outcome is enumerated (`weak_memory`); a
 machine with

@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from native import build
+from native import build, programs
 
 
 def run(program, *arguments, ok=True):
@@ -24,24 +24,24 @@ def count(result, what):
 @pytest.mark.parametrize("flavour", ["plain", "sanitized", "threads"])
 @pytest.mark.parametrize(("slots", "mode"), [(3, "threads"), (5, "threads"), (3, "processes")])
 def test_a_pinned_slot_never_changes(compiler, flavour, slots, mode):
-    program = build.program("pins_test.c", flavour, compiler)
+    program = programs.program("pins_test.c", flavour, compiler)
     run(program, "stress", slots, 2, 20_000 if flavour == "plain" else 2_000, mode)
 
 
 @pytest.mark.parametrize("flavour", ["plain", "sanitized"])
 def test_rows(flavour):
-    run(build.program("pins_test.c", flavour), "rows")
+    run(programs.program("pins_test.c", flavour), "rows")
 
 
 @pytest.mark.parametrize("point", ["after_mark", "mid_payload", "before_mark", "before_map", "after_map"])
 def test_a_writer_killed_anywhere_loses_nothing(point):
-    result = run(build.program("pins_test.c"), "kill", f"pins.{point}", 10)
+    result = run(programs.program("pins_test.c"), "kill", f"pins.{point}", 10)
     assert count(result, "kills") == 10
 
 
 @pytest.mark.parametrize("point", ["after_announce", "pinned"])
 def test_a_dead_reader_is_reaped(point):
-    assert count(run(build.program("pins_test.c"), "reader", f"pins.{point}", 10), "kills") == 10
+    assert count(run(programs.program("pins_test.c"), "reader", f"pins.{point}", 10), "kills") == 10
 
 
 # Defects that this machine's memory model shows too; what only aarch64 shows is the litmus tests' concern.
@@ -64,7 +64,7 @@ def test_the_detector_finds_mutants(mutant, tmp_path):
         assert text.count(old) == 1, "the header has changed: adapt the mutant"
         text = text.replace(old, new)
     (tmp_path / "pins.h").write_text(text)
-    program = build.program("pins_test.c", "plain", "gcc", (f"-I{tmp_path}",))
+    program = programs.program("pins_test.c", "plain", "gcc", (f"-I{tmp_path}",))
     for _ in range(20):
         result = run(program, "stress", 2, 2, 20_000, "processes", ok=False)
         if result.returncode:

@@ -1,14 +1,11 @@
 """Every outcome of an AArch64 litmus test, by exhaustion: a small operational model of the architecture.
 
 Instructions of a thread take effect one at a time on one shared memory (AArch64 is other-multi-copy-atomic), in any
-order that keeps:
-barriers, acquire and release, same-address order, data and control dependencies of stores. Loads may run ahead of
-branches, and may
-take a value from the thread's own store that has not reached memory yet. After the flat model of Pulte et al.,
-"Simplifying ARM
-Concurrency" (POPL 2018), cut down to what litmus tests without loops and address dependencies need. herd7 is the
-reference where it is
-installed. Where they differ this model errs towards allowing (release-only LSE atomics).
+order that keeps: barriers, acquire and release, same-address order, data and control dependencies of stores. Loads
+may run ahead of branches, and may take a value from the thread's own store that has not reached memory yet. After the
+flat model of Pulte et al., "Simplifying ARM Concurrency" (POPL 2018), cut down to what tests without loops and
+address dependencies need. herd7 is the reference where it is installed; where they differ this model errs towards
+allowing (release-only LSE atomics).
 """
 
 from __future__ import annotations

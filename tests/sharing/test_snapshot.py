@@ -285,7 +285,8 @@ def test_a_killed_reader_holds_up_nobody(writer, name):
     for value in (2, 3, 4):  # each pins another publication
         readers.append(
             start(
-                f"import mojoview as mv, time\nr = mv.Snapshot.attach({name!r})\nv = r.read()\nprint('ready', flush=True)\n"
+                f"import mojoview as mv, time\nr = mv.Snapshot.attach({name!r})\nv = r.read()\n"
+                "print('ready', flush=True)\n"
                 "time.sleep(60)"
             )
         )
@@ -353,7 +354,7 @@ print(torn)
 
 
 def test_a_fork_keeps_the_pins_of_both(writer, name):
-    """A view that existed at the fork stays whole in the child after the parent has let go, and is reaped after both."""
+    """A view that existed at the fork stays whole in the child after the parent let go; reaped after both."""
     publish(writer, 1)
     view = writer.read()
     go, going = os.pipe()

@@ -1,4 +1,4 @@
-"""`share()` and `attach()`: an array given to other processes once, never changed again; and attaching to anything by name."""
+"""`share()` and `attach()`: an array given to other processes once and for all; attaching to anything by name."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def register_kind(kind: int, how: Callable[[Segment], Any]) -> None:
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:
-    """The memory of anything that has a View, as an ndarray that keeps its dtype; a copy only where NumPy must convert."""
+    """The memory of anything that has a View, as an ndarray; a copy only where NumPy must convert."""
     if isinstance(obj, np.ma.MaskedArray):
         raise MaskError("share(masked array): a shared array has no mask; share array.data and array.mask")
     if isinstance(obj, np.ndarray):
@@ -257,7 +257,7 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def _write(operation: str, segment: Segment, array: np.ndarray[Any, Any], fortran: bool) -> None:
-    """Copies the array behind the header by system calls: they bring in each page once, where faults would do it one at a time."""
+    """Copies the array behind the header by system calls, which bring in pages faster than faults do."""
     fd, offset = segment.fileno(), segment.facts["payload_off"]
     try:
         for chunk in _chunks(array, fortran):
@@ -278,9 +278,12 @@ def _chunks(array: np.ndarray[Any, Any], fortran: bool) -> Iterator[memoryview]:
     if array.nbytes == 0:
         return
     if array.flags.c_contiguous or fortran:
-        yield memoryview((array.T if fortran else array).reshape(-1).view(np.uint8))
+        yield memoryview((array.T if fortran else array).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         return
     items = max(1, (1 << 20) // array.itemsize)
-    flags = ["external_loop", "buffered", "zerosize_ok", "growinner"]
-    for piece in np.nditer(array, flags, [["readonly", "contig"]], order="C", buffersize=items):
-        yield memoryview(np.ascontiguousarray(piece).view(np.uint8))
+    pieces: Any = np.nditer(
+        array, ["external_loop", "buffered", "zerosize_ok", "growinner"],  # type: ignore[call-overload]
+        [["readonly", "contig"]],
+        order="C", buffersize=items)
+    for piece in pieces:
+        yield memoryview(np.ascontiguousarray(piece).view(np.uint8))  # type: ignore[arg-type]
