@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mojoview.memory._dtype import dtype_info
+from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
 from mojoview.sharing import _segment, capacity, lifecycle
 from mojoview.sharing._segment import Segment
@@ -19,8 +20,8 @@ __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
 CHUNK = 64 << 20  # bytes a system call: signals are seen between two
 
-# How to attach to each kind. Rooms above register theirs; those of this room are imported when first met.
-_KINDS: dict[int, str | Callable[[Segment], Any]] = {
+# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/attachers.
+_KINDS = {
     _segment.STATE: "mojoview.sharing._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
     _segment.ARRAY: "mojoview.sharing.arrays:SharedArray",
@@ -218,22 +219,15 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
 def attach_kind(segment: Segment) -> Any:
     """The handle of a segment, by the kind that its header names; owns the segment from then on."""
     kind = segment.facts["kind"]
-    how = _KINDS.get(kind)
+    how = _KINDS.get(kind) or ATTACHERS.get(_segment.KINDS.get(kind, ""))
     if how is None:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
-    if isinstance(how, str):
-        module, _, path = how.partition(":")
-        target: Any = import_module(module)
-        for part in path.split("."):
-            target = getattr(target, part)
-        how = target
-    return how(segment)
-
-
-def register_kind(kind: int, how: Callable[[Segment], Any]) -> None:
-    """For rooms above: how `attach()` makes the handle of a kind that this room does not know."""
-    _KINDS[kind] = how
+    module, _, path = how.partition(":")
+    target: Any = import_module(module)
+    for part in path.split("."):
+        target = getattr(target, part)
+    return target(segment)
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:

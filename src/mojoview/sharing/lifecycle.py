@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import functools
 import hashlib
 import os
 import time
@@ -275,6 +276,7 @@ def dtype_to_text(dtype: np.dtype[Any]) -> bytes:
     return text
 
 
+@functools.lru_cache(maxsize=256)
 def dtype_from_text(text: bytes) -> np.dtype[Any]:
     """The dtype that a header describes."""
     try:
