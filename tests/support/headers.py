@@ -4,7 +4,8 @@ import struct
 
 
 def recrc(content: bytearray) -> bytearray:
-    crc = crc32c(bytes(content[8:120]) + bytes(content[256:4096]))
+    text = sum(struct.unpack("<II", content[264:272]))
+    crc = crc32c(bytes(content[8:120]) + bytes(content[256:1024 + min(text, 3072)]))
     content[120:124] = struct.pack("<I", crc)
     return content
 

@@ -413,8 +413,9 @@ class FrameAccessor:
         """
         from mojoview.frames._shared import share_frame
 
-        options = {"capacity": capacity, "slots": slots, "prefault": prefault, "reclaim": reclaim, "mode": mode}
-        return share_frame(self._obj, name, **options)
+        return share_frame(
+            self._obj, name, capacity=capacity, slots=slots, prefault=prefault, reclaim=reclaim, mode=mode
+        )
 
     def __repr__(self) -> str:
         from mojoview.frames._repr import accessor_text

@@ -366,7 +366,7 @@ def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
 def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, columns: pd.Index) -> pd.DataFrame:
     """A DataFrame over arrays as they lie: for each, the array (its rows are columns, or 1-D), what pins it, its columns.
 
-    Where pandas can be told, it copies such a block before it writes to it; its arrays are read-only in any case.
+    Where pandas can be told, it copies such a block before it writes to it; the arrays are read-only in any case.
     """
     if _PANDAS_MAJOR >= 3 and INTERNALS:
         from pandas.api.internals import create_dataframe_from_blocks  # type: ignore[import-not-found]

@@ -130,10 +130,12 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
         )
     try:
         description = json.loads(bytes(window[PREFIX : PREFIX + length]))
-        bytes_ = window[(PREFIX + length + 63) // 64 * 64 :]
-        pieces = [(*_read_array(bytes_, spec), spec["at"]) for spec in description["blocks"]]
-        pieces += _read_arrow(bytes_, description["arrow"])
-        index, columns = _read_index(bytes_, description["index"]), _read_index(bytes_, description["columns"])
+        # This view pins the version, and lives as long as any array over it: to pandas it is the blocks' other user.
+        pin = window[(PREFIX + length + 63) // 64 * 64 :]
+        data = np.asarray(pin)
+        pieces = [(_read_array(data, spec), pin, spec["at"]) for spec in description["blocks"]]
+        pieces += _read_arrow(data, description["arrow"])
+        index, columns = _read_index(data, description["index"]), _read_index(data, description["columns"])
         _check_pieces(pieces, index, columns)
         return assemble(pieces, index, columns), description
     except MojoViewError:
@@ -222,42 +224,32 @@ def _plan_numpy(result: Plan, values: np.ndarray[Any, Any], what: str) -> dict[s
     }
 
 
-def _read_array(window: View, spec: dict[str, Any]) -> tuple[Any, View | None]:
-    """The array, and the view that its memory is pinned by."""
+def _read_array(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
+    """An array over `data`, the frame's buffers."""
     kind = spec["kind"]
     if kind == "numpy":
         dtype = dtype_from_text(spec["dtype"].encode())
-        shape, count = tuple(spec["shape"]), dtype.itemsize
-        for extent in shape:
-            if not isinstance(extent, int) or extent < 0:
-                raise CorruptHeader(f"shared frame: a block of shape {shape}")
-            count *= extent
-        at = spec["offset"]
-        if at < 0 or at + count > window.size:
-            raise CorruptHeader(f"shared frame: a block of {count} bytes at {at} lies outside its {window.size}")
-        if not count:
-            return np.empty(shape, dtype), None
-        piece = window[at : at + count].cast(dtype).reshape(shape[::-1] if spec["fortran"] else shape)
-        array = np.asarray(piece)
-        return (array.T if spec["fortran"] else array), piece
+        order: Any = "F" if spec["fortran"] else "C"
+        # ndarray checks the extent against the buffer, and refuses negative offsets and sizes
+        return np.ndarray(tuple(spec["shape"]), dtype, data, spec["offset"], order=order)
     if kind == "zoned":
-        values, pin = _read_array(window, spec["values"])
-        return zoned_array(values, pd.DatetimeTZDtype(spec["unit"], spec["tz"])), pin
+        values = _read_array(data, spec["values"])
+        return zoned_array(values, pd.DatetimeTZDtype(spec["unit"], spec["tz"]))
     if kind == "categorical":
-        codes, pin = _read_array(window, spec["codes"])
-        dtype_ = pd.CategoricalDtype(_read_index(window, spec["categories"]), spec["ordered"])
+        codes = _read_array(data, spec["codes"])
+        dtype_ = pd.CategoricalDtype(_read_index(data, spec["categories"]), spec["ordered"])
         if codes.size and not -1 <= int(codes.min()) <= int(codes.max()) < len(dtype_.categories):
             raise CorruptHeader("shared frame: a category code outside the categories")
-        return pd.Categorical.from_codes(codes, dtype=dtype_, validate=False), pin
+        return pd.Categorical.from_codes(codes, dtype=dtype_, validate=False)
     if kind == "period":
-        values, pin = _read_array(window, spec["values"])
+        values = _read_array(data, spec["values"])
         freq: Any = pd.api.types.pandas_dtype(spec["dtype"])
-        return pd.arrays.PeriodArray(values, dtype=freq), pin
+        return pd.arrays.PeriodArray(values, dtype=freq)
     if kind == "masked":
-        values, pin = _read_array(window, spec["values"])
-        mask, _ = _read_array(window, spec["mask"])
+        values = _read_array(data, spec["values"])
+        mask = _read_array(data, spec["mask"])
         cls = next(cls for prefix, cls in _MASKED.items() if spec["dtype"].startswith(prefix))
-        return cls(values, mask, copy=False), pin
+        return cls(values, mask, copy=False)
     raise CorruptHeader(f"shared frame: an array of kind {kind!r}")
 
 
@@ -302,12 +294,12 @@ def _arrow_dtype(dtype: Any) -> str:
     return "arrow"
 
 
-def _read_arrow(window: View, spec: dict[str, Any] | None) -> list[tuple[Any, Any, list[int]]]:
+def _read_arrow(data: np.ndarray[Any, Any], spec: dict[str, Any] | None) -> list[tuple[Any, Any, list[int]]]:
     if spec is None:
         return []
     import pyarrow as pa
 
-    piece = window[spec["offset"] : spec["offset"] + spec["nbytes"]]
+    piece = data[spec["offset"] : spec["offset"] + spec["nbytes"]]
     try:
         table = pa.ipc.open_stream(pa.py_buffer(piece)).read_all()
         table.validate()
@@ -363,15 +355,15 @@ def _plan_index(result: Plan, index: pd.Index, what: str) -> dict[str, Any]:
     return {"kind": "array", "values": _plan_array(result, values, what), "name": index.name}
 
 
-def _read_index(window: View, spec: dict[str, Any]) -> pd.Index:
+def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
     if spec["kind"] == "range":
         return pd.RangeIndex(spec["start"], spec["stop"], spec["step"], name=spec["name"])
     if spec["kind"] == "multi":
         return pd.MultiIndex(
-            [_read_index(window, level) for level in spec["levels"]],
-            [_read_array(window, codes)[0] for codes in spec["codes"]],
+            [_read_index(data, level) for level in spec["levels"]],
+            [_read_array(data, codes) for codes in spec["codes"]],
             names=spec["names"],
         )
     if spec["kind"] == "labels":
         return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
-    return pd.Index(_read_array(window, spec["values"])[0], name=spec["name"], copy=False)
+    return pd.Index(_read_array(data, spec["values"]), name=spec["name"], copy=False)

@@ -53,13 +53,14 @@ cdef int fill_header(mv_segment *h, int kind, uint32_t flags, int64_t total, int
                      bytes dtype_text, bytes tag) except -1:
     """Everything but the magic, the checksum and the owner; the caller has checked that it fits. `h` is zero."""
     cdef int k
+    cdef bytes boot = this_boot()
     text = dtype_text + tag
     h.abi_major, h.abi_minor = MV_SEGMENT_MAJOR, MV_SEGMENT_MINOR
     h.header_bytes, h.kind, h.flags, h.byte_order = MV_SEGMENT_HEADER, kind, flags, MV_SEGMENT_ORDER
     h.word_bytes, h.line_bytes = 8, MV_SEGMENT_LINE
     h.segment_bytes, h.payload_off, h.payload_bytes, h.schema_hash = total, payload_off, payload_bytes, schema_hash
     memcpy(h.uuid, <const char *>uuid, 16)
-    mv_os_boot_id(h.boot_id)
+    memcpy(h.boot_id, <const char *>boot, 16)
     h.creator_pid, h.creator_uid, h.creator_start, h.created_ns = getpid(), getuid(), process_start(), mv_os_realtime()
     h.ndim, h.itemsize, h.dtype_bytes, h.tag_bytes = len(shape), itemsize, len(dtype_text), len(tag)
     for k in range(len(shape)):
@@ -113,8 +114,7 @@ def inspect(int fd):
     facts["owner_pid"] = mv_segment_owner_pid(&h)
     facts["owner_state"] = mv_segment_owner_state(&h)
     facts["epoch"] = mv_segment_epoch(&h)
-    facts["owner_alive"] = alive(fd, mv_segment_owner_state(&h), mv_segment_owner_pid(&h), mv_segment_owner_start(&h),
-                                 facts["boot_id"])
+    facts["owner_start"] = mv_segment_owner_start(&h)
     return fault, facts
 
 
@@ -129,11 +129,25 @@ cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot
     return mv_os_start_time(pid, &actual) == 0 and actual == start
 
 
+def owner_alive(int fd, dict facts):
+    """owner_alive(fd, facts)
+
+    Whether the owner that an inspected header names lives.
+    """
+    return alive(fd, facts["owner_state"], facts["owner_pid"], facts["owner_start"], facts["boot_id"])
+
+
+cdef bytes _boot = None  # of this machine's run: asked for once, it outlives the process
+
+
 def this_boot():
     """this_boot()
 
     What tells this run of the machine from the one before: 16 bytes.
     """
+    global _boot
     cdef uint8_t id[16]
-    mv_os_boot_id(id)
-    return bytes(id[:16])
+    if _boot is None:
+        mv_os_boot_id(id)
+        _boot = bytes(id[:16])
+    return _boot

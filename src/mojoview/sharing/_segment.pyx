@@ -23,7 +23,7 @@ import numpy as np
 from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
 from mojoview.sharing._header import (
     ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE,
-    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, this_boot,
+    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, owner_alive, this_boot,
 )
 
 
@@ -504,15 +504,16 @@ def claim_owner_lock(int fd):
     return rc
 
 
-def adopt_fd(int fd, str name, str path, dict facts, bint writable):
-    """adopt_fd(fd, name, path, facts, writable)
+def adopt_fd(int fd, str name, str path, dict facts, bint writable, bint own=False):
+    """adopt_fd(fd, name, path, facts, writable, own=False)
 
-    Attaches to a checked file through a description of its own; `fd` stays the caller's.
+    Attaches to a checked file through a description of its own; `fd` stays the caller's, unless it says that it is one (`own`): then
+    it is the segment's from here on, also where attaching fails.
     """
     cdef Segment self = Segment.__new__(Segment)
     cdef int rc
     self.name, self.path, self.uuid, self.facts, self.committed = name, path, facts["uuid"], facts, True
-    rc = mv_os_reopen(fd, writable)
+    rc = fd if own else mv_os_reopen(fd, writable)
     if rc < 0:
         fail(f"segment {name!r}: opening it for {'writing' if writable else 'reading'}", rc)
     self.fd = rc

@@ -1,8 +1,7 @@
 from types import TracebackType
-from typing import Any, Literal, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
-from typing_extensions import Self
 
 from mojoview.sharing._segment import Segment
 from mojoview.views import View
@@ -31,18 +30,35 @@ class Snapshot:
     def __init__(self) -> None: ...
     @staticmethod
     def create(
-        name: str | None, shape: int | tuple[int, ...], dtype: Any, slots: int = 3, *, max_slots: int | None = None,
-        readers: int = 64, prefault: bool = False, reclaim: bool = False, mode: int = 0o600,
+        name: str | None,
+        shape: int | tuple[int, ...],
+        dtype: Any,
+        slots: int = 3,
+        *,
+        max_slots: int | None = None,
+        readers: int = 64,
+        prefault: bool = False,
+        reclaim: bool = False,
+        mode: int = 0o600,
     ) -> Snapshot: ...
     @staticmethod
     def attach(
-        name: str, dtype: Any = None, shape: tuple[int, ...] | None = None, *, timeout: float = 1.0, uid: int | None = None
+        name: str,
+        dtype: Any = None,
+        shape: tuple[int, ...] | None = None,
+        *,
+        timeout: float = 1.0,
+        uid: int | None = None,
     ) -> Snapshot: ...
     @staticmethod
     def take_over(name: str) -> Snapshot: ...
+    @staticmethod
+    def _of(segment: Segment) -> Snapshot: ...
     def reader(self) -> Snapshot: ...
     def write(self, *, busy: Literal["skip", "wait", "grow"] = "skip", timeout: float | None = None) -> Writing: ...
-    def publish(self, array: Any, *, busy: Literal["skip", "wait", "grow"] = "skip", timeout: float | None = None) -> int: ...
+    def publish(
+        self, array: Any, *, busy: Literal["skip", "wait", "grow"] = "skip", timeout: float | None = None
+    ) -> int: ...
     def read(self) -> View | None: ...
     def wait_newer(self, timeout: float | None = None, *, after: int | None = None) -> int: ...
     @property
@@ -61,3 +77,17 @@ class Snapshot:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: type[BaseException] | BaseException | TracebackType | None) -> None: ...
+
+def create(
+    kind: int,
+    name: str | None,
+    shape: int | tuple[int, ...],
+    dtype: Any,
+    slots: int,
+    max_slots: int | None,
+    readers: int,
+    prefault: bool,
+    reclaim: bool,
+    mode: int,
+    tag: bytes = b"",
+) -> Snapshot: ...

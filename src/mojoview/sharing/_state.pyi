@@ -1,9 +1,7 @@
-import threading
 from types import TracebackType
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
-from typing_extensions import Self
 
 from mojoview.sharing._segment import Segment
 from mojoview.views import View
@@ -26,6 +24,8 @@ class State:
     def attach(name: str, dtype: Any = None, *, timeout: float = 1.0, uid: int | None = None) -> State: ...
     @staticmethod
     def take_over(name: str, dtype: Any = None, *, lock: bool = False) -> State: ...
+    @staticmethod
+    def _of(segment: Segment, dtype: Any = None) -> State: ...
     def reader(self) -> State: ...
     def publish(self) -> int: ...
     def refresh(self) -> int: ...

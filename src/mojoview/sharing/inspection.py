@@ -27,6 +27,7 @@ def details(name: str) -> dict[str, Any]:
     try:
         fault, facts = _segment.inspect(fd)
         size = os.fstat(fd).st_size
+        lives = "kind" in facts and _segment.owner_alive(fd, facts)
     finally:
         os.close(fd)
     if "kind" not in facts:
@@ -49,7 +50,7 @@ def details(name: str) -> dict[str, Any]:
         "creator_pid": facts["creator_pid"],
         "creator_uid": facts["creator_uid"],
         "owner_pid": facts["owner_pid"],
-        "owner_alive": facts["owner_alive"],
+        "owner_alive": lives,
         "takeovers": facts["epoch"],
         "this_boot": facts["boot_id"] == _segment.this_boot(),
     }

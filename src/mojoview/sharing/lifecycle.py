@@ -211,10 +211,14 @@ def attach_segment(
     """
     where = naming.path_of(name) if path is None else path
     fd = naming.open_file(name, where, uid)
+    given = False
     try:
-        return adopt_segment(fd, name, where, kinds=kinds, writable=writable, timeout=timeout, uuid=uuid)
+        facts = _judge(fd, name, kinds, timeout, uuid)
+        given = not writable  # a description of our own already; for writing it takes another
+        return _segment.adopt_fd(fd, name, where, facts, writable, given)
     finally:
-        os.close(fd)
+        if not given:
+            os.close(fd)
 
 
 def adopt_segment(
@@ -228,8 +232,18 @@ def adopt_segment(
     uuid: bytes | None = None,
 ) -> Segment:
     """Another handle on the segment behind a descriptor, which stays the caller's."""
-    facts = _ready(fd, name, timeout)
+    facts = _judge(fd, name, kinds, timeout, uuid)
     label = name if name is not None else facts["name"] or f"anonymous-{facts['uuid'].hex()}"
+    segment = _segment.adopt_fd(fd, label, path, facts, writable)
+    if path is None:
+        naming.remember(segment)
+    return segment
+
+
+def _judge(fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None) -> dict[str, Any]:
+    """The header's facts, once they are known to be those of the segment that is wanted."""
+    facts = _ready(fd, name, timeout)
+    label = facts["name"] if name is None else name
     if uuid is not None and facts["uuid"] != uuid:
         raise SegmentLost(f"segment {label!r}: the one that the handle names is gone; another has its place")
     if kinds is not None and facts["kind"] not in kinds:
@@ -237,10 +251,7 @@ def adopt_segment(
         raise SchemaMismatch(
             f"segment {label!r}: expected {wanted}, it holds {_segment.KINDS.get(facts['kind'], facts['kind'])}"
         )
-    segment = _segment.adopt_fd(fd, label, path, facts, writable)
-    if path is None:
-        naming.remember(segment)
-    return segment
+    return facts
 
 
 def take_over(segment: Segment, operation: str) -> None:
@@ -340,13 +351,14 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
     fd = naming.open_file(name, path)
     try:
         fault, facts = _segment.inspect(fd)
+        lives = "kind" in facts and _segment.owner_alive(fd, facts)
     finally:
         os.close(fd)
     if fault not in ("ok", "truncated"):
         raise NotAMojoviewSegment(
             f"{operation}: {path} exists and is not a finished segment ({fault}); it was not touched"
         )
-    if facts["owner_alive"]:
+    if lives:
         raise SegmentExists(errno.EEXIST, f"{operation}: the name is in use by process {facts['owner_pid']}")
     if not reclaim:
         raise SegmentExists(
