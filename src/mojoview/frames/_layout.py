@@ -7,6 +7,7 @@ Blocks stay blocks. Arrow-backed columns travel in Arrow's own stream format, wh
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable
@@ -355,6 +356,12 @@ def _plan_index(result: Plan, index: pd.Index, what: str) -> dict[str, Any]:
     return {"kind": "array", "values": _plan_array(result, values, what), "name": index.name}
 
 
+@functools.lru_cache(maxsize=64)
+def _labels(values: tuple[Any, ...], dtype: str) -> Any:
+    """Column labels: making an Index of texts takes longer than all the rest of a frame of a few columns."""
+    return pd.Index(values, dtype=dtype, tupleize_cols=False)
+
+
 def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
     if spec["kind"] == "range":
         return pd.RangeIndex(spec["start"], spec["stop"], spec["step"], name=spec["name"])
@@ -365,5 +372,10 @@ def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
             names=spec["names"],
         )
     if spec["kind"] == "labels":
-        return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
+        if len(spec["values"]) > 1000:
+            return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
+        labels = _labels(tuple(spec["values"]), spec["dtype"])
+        return (
+            labels.view() if spec["name"] is None else labels.rename(spec["name"])
+        )  # names can be set: each gets its own
     return pd.Index(_read_array(data, spec["values"]), name=spec["name"], copy=False)
