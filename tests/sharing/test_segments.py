@@ -246,7 +246,7 @@ def test_a_flipped_bit_in_the_header_is_found(where, bit):
     content[where] ^= 1 << bit
     path = planted(fuzz, bytes(content))
     try:
-        mutable = 124 <= where < 256 or where >= 1024 + len(repr('|u1'))  # words that change, and unused room
+        mutable = 124 <= where < 256 or where >= 1024 + len(repr("|u1"))  # words that change, and unused room
         if mutable:
             lifecycle.attach_segment(fuzz, timeout=0).close()
         else:
