@@ -1,4 +1,4 @@
-"""What a checked call costs beside an empty call and the usual ways to call native code on arrays (8 float64, y += x)."""
+"""What a checked call costs beside an empty call and the usual ways to native code (8 float64, y += x)."""
 
 from __future__ import annotations
 
@@ -84,24 +84,37 @@ def test_two_arrays(native, benchmark):
             y[i] += x[i]
 
     x, y = np.arange(8.0), np.zeros(8)
-    for call in (partial(kernel, x, y), partial(add_numba, x, y), partial(np.add, x, y, y), partial(views.add_views, x, y),
-                 partial(kernels.add, x, y, y), partial(kernels.axpy, 1.0, x, y)):
+    for call in (
+        partial(kernel, x, y),
+        partial(add_numba, x, y),
+        partial(np.add, x, y, y),
+        partial(views.add_views, x, y),
+        partial(kernels.add, x, y, y),
+        partial(kernels.axpy, 1.0, x, y),
+    ):
         y[:] = 1
         call()
         assert (y == x + 1).all()
     library.add_plain.restype = None
-    table = compare("two arrays of 8 float64, y += x", {
-        "mojoview Kernel (checked)": partial(kernel, x, y),
-        "empty C vectorcall function": partial(floor, x, y),
-        "empty Cython function": partial(views.empty, x, y),
-        "empty Python function": partial(python_empty, x, y),
-        "kernels.add": partial(kernels.add, x, y, y),
-        "kernels.axpy": partial(kernels.axpy, 1.0, x, y),
-        "numba.njit": partial(add_numba, x, y),
-        "np.add(x, y, y)": partial(np.add, x, y, y),
-        "Cython typed memoryview": partial(views.add_views, x, y),
-        "ctypes, addresses at hand": partial(library.add_plain, ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), 8),
-    }, rounds=300, number=1000)
+    table = compare(
+        "two arrays of 8 float64, y += x",
+        {
+            "mojoview Kernel (checked)": partial(kernel, x, y),
+            "empty C vectorcall function": partial(floor, x, y),
+            "empty Cython function": partial(views.empty, x, y),
+            "empty Python function": partial(python_empty, x, y),
+            "kernels.add": partial(kernels.add, x, y, y),
+            "kernels.axpy": partial(kernels.axpy, 1.0, x, y),
+            "numba.njit": partial(add_numba, x, y),
+            "np.add(x, y, y)": partial(np.add, x, y, y),
+            "Cython typed memoryview": partial(views.add_views, x, y),
+            "ctypes, addresses at hand": partial(
+                library.add_plain, ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), 8
+            ),
+        },
+        rounds=300,
+        number=1000,
+    )
     benchmark.extra_info["peers"] = table.rows()
     benchmark(kernel, x, y)
 
@@ -113,10 +126,15 @@ def test_any_buffer(native, benchmark):
     assert y == x
     views.add_views(x, y)
     assert y[3] == 6
-    table = compare("two array.array of 8 float64, y += x", {
-        "mojoview Kernel (checked)": partial(kernel, x, y),
-        "Cython typed memoryview": partial(views.add_views, x, y),
-    }, rounds=300, number=1000)
+    table = compare(
+        "two array.array of 8 float64, y += x",
+        {
+            "mojoview Kernel (checked)": partial(kernel, x, y),
+            "Cython typed memoryview": partial(views.add_views, x, y),
+        },
+        rounds=300,
+        number=1000,
+    )
     benchmark.extra_info["peers"] = table.rows()
     benchmark(kernel, x, y)
 
@@ -124,7 +142,11 @@ def test_any_buffer(native, benchmark):
 def test_gil_is_let_go_only_where_it_pays(native, benchmark):
     kernel, _, _, _ = native
     arrays = {n: (np.zeros(n), np.zeros(n)) for n in (8, 512, 4095, 4096, 65536)}
-    table = compare("y += x over sizes: the GIL is let go from 4096 elements on",
-                    {f"n = {n}": partial(kernel, *pair) for n, pair in arrays.items()}, rounds=100, number=100)
+    table = compare(
+        "y += x over sizes: the GIL is let go from 4096 elements on",
+        {f"n = {n}": partial(kernel, *pair) for n, pair in arrays.items()},
+        rounds=100,
+        number=100,
+    )
     benchmark.extra_info["peers"] = table.rows()
     benchmark(kernel, *arrays[4096])

@@ -1,4 +1,4 @@
-"""Peers measured side by side: interleaved round by round in one process, so that load and clock speed meet all of them alike."""
+"""Peers measured side by side: they take turns in one process, so that load and clock speed meet all alike."""
 
 from __future__ import annotations
 
@@ -28,17 +28,30 @@ class Table:
     def ratio(self, name: str) -> tuple[float, float]:
         """How many times the first peer's time `name` takes: by minima, and the median over the rounds."""
         first = self.rounds[self.base]
-        return self.best(name) / self.best(self.base), median(t / f for t, f in zip(self.rounds[name], first, strict=True))
+        return self.best(name) / self.best(self.base), median(
+            t / f for t, f in zip(self.rounds[name], first, strict=True)
+        )
 
     def rows(self) -> list[dict[str, Any]]:
-        return [{"peer": name, "min_s": self.best(name), "median_s": median(times), "ratio_min": self.ratio(name)[0],
-                 "ratio_median": self.ratio(name)[1]} for name, times in self.rounds.items()]
+        return [
+            {
+                "peer": name,
+                "min_s": self.best(name),
+                "median_s": median(times),
+                "ratio_min": self.ratio(name)[0],
+                "ratio_median": self.ratio(name)[1],
+            }
+            for name, times in self.rounds.items()
+        ]
 
     def __str__(self) -> str:
         wide = max(map(len, self.rounds))
         lines = [self.title, f"  {'':{wide}}  {'min':>10}  {'median':>10}  {'x min':>6}  {'x median':>8}"]
         for row in self.rows():
-            lines.append(f"  {row['peer']:{wide}}  {_time(row['min_s'])}  {_time(row['median_s'])}  {row['ratio_min']:6.2f}  {row['ratio_median']:8.2f}")
+            lines.append(
+                f"  {row['peer']:{wide}}  {_time(row['min_s'])}  {_time(row['median_s'])}"
+                f"  {row['ratio_min']:6.2f}  {row['ratio_median']:8.2f}"
+            )
         return "\n".join(lines)
 
 
@@ -48,19 +61,28 @@ def _time(seconds: float) -> str:
 
 
 def _timer(call: Callable[[], Any], number: int) -> Callable[[], float]:
-    """Seconds one of `number` calls takes. Ten are written out, so that the loop weighs little beside calls of some nanoseconds."""
+    """Seconds one of `number` calls takes. Ten are written out, so that the loop weighs little beside them."""
     if number < 10:
+
         def once() -> float:
             start = time.perf_counter()
             for _ in range(number):
                 call()
             return (time.perf_counter() - start) / number
+
         return once
-    names = {f"_{k}": value for k, value in enumerate(getattr(call, "args", ()))} | {"_call": getattr(call, "func", call), "_now": time.perf_counter}
+    names = {f"_{k}": value for k, value in enumerate(getattr(call, "args", ()))} | {
+        "_call": getattr(call, "func", call),
+        "_now": time.perf_counter,
+    }
     source = f"_call({', '.join(k for k in names if k[1:].isdigit())})"
     scope: dict[str, Any] = names
-    exec(f"def timed():\n start = _now()\n for _ in range({number // 10}):\n  " + "; ".join([source] * 10)  # noqa: S102
-         + f"\n return (_now() - start) / {number // 10 * 10}", scope)
+    exec(
+        f"def timed():\n start = _now()\n for _ in range({number // 10}):\n  "
+        + "; ".join([source] * 10)
+        + f"\n return (_now() - start) / {number // 10 * 10}",
+        scope,
+    )
     timed: Callable[[], float] = scope["timed"]
     return timed
 
@@ -68,7 +90,7 @@ def _timer(call: Callable[[], Any], number: int) -> Callable[[], float]:
 def compare(title: str, peers: dict[str, Callable[[], Any]], *, rounds: int = 30, number: int = 1) -> Table:
     """Calls the peers in turn, `rounds` times; `number` calls a turn.
 
-    For calls of nanoseconds give `functools.partial(function, *args)`: its function is then called directly, without the partial.
+    For calls of nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
     """
     timers = {name: _timer(call, number) for name, call in peers.items()}
     for timer in timers.values():
