@@ -34,6 +34,7 @@ def test_bytes_and_memoryviews(exporter):
     same_as_memoryview(mv.view(exporter), exporter)
 
 
+@pytest.mark.filterwarnings("ignore:The 'u' type code is deprecated")
 @pytest.mark.parametrize("code", [c for c in array.typecodes if c != "w"])
 def test_array_array(code):
     exporter = array.array(code, "ab" if code == "u" else [1, 2, 3])
