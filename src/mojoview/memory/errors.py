@@ -9,6 +9,7 @@ __all__ = [
     "ExportedError",
     "FieldError",
     "FrameError",
+    "HostMemoryError",
     "IndexingError",
     "InterfaceError",
     "KernelCompileError",
@@ -26,6 +27,7 @@ __all__ = [
     "ReleasedError",
     "ShapeError",
     "StaleError",
+    "StreamError",
     "ZeroCopyError",
 ]
 
@@ -84,6 +86,14 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
+
+
+class HostMemoryError(DeviceError, AttributeError):
+    """A device protocol was asked of host memory; an AttributeError, so that `hasattr` says no."""
+
+
+class StreamError(MojoViewError, ValueError):
+    """A stream number that means nothing for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):
