@@ -13,7 +13,7 @@ from mojoview.views._view import View
 __all__ = ["from_interface"]
 
 
-def from_interface(owner: object, interface: Any, writable: bool) -> View:
+def from_interface(owner: object, interface: Any, writable: bool, protocol: str = "__array_interface__") -> View:
     """A view on what an exporter's `__array_interface__` describes.
 
     Parameters
@@ -24,6 +24,8 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
         Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the extents
         must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter is trusted.
     writable : bool
+    protocol : str
+        Name of the attribute, for messages.
 
     Returns
     -------
@@ -42,59 +44,60 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     Source: NumPy's reference, "The array interface protocol".
     """
     name = type(owner).__name__
+    what = f"{name}.{protocol}"
     if not isinstance(interface, dict):
-        raise ArgumentError(f"{name}.__array_interface__: expected a dict, got {type(interface).__name__}")
+        raise ArgumentError(f"{what}: expected a dict, got {type(interface).__name__}")
     for key in ("shape", "typestr"):
         if key not in interface:
-            raise InterfaceError(f"{name}.__array_interface__: entry {key!r} is missing")
+            raise InterfaceError(f"{what}: entry {key!r} is missing")
     if interface.get("version", 3) != 3:
-        raise InterfaceError(f"{name}.__array_interface__: expected version 3, got {interface['version']!r}")
+        raise InterfaceError(f"{what}: expected version 3, got {interface['version']!r}")
     if interface.get("mask") is not None:
-        raise MaskError(f"{name}.__array_interface__: a mask is stated, which has no agreed meaning there")
+        raise MaskError(f"{what}: a mask is stated, which has no agreed meaning there")
     shape, strides = interface["shape"], interface.get("strides")
     for key, value in (("shape", shape), ("strides", strides)):
         if value is not None and not isinstance(value, tuple | list):
-            raise ArgumentError(f"{name}.__array_interface__: {key} must be a tuple, got {type(value).__name__}")
+            raise ArgumentError(f"{what}: {key} must be a tuple, got {type(value).__name__}")
     if shape is None:
-        raise InterfaceError(f"{name}.__array_interface__: shape is None")
-    dtype = _dtype(name, interface)
+        raise InterfaceError(f"{what}: shape is None")
+    dtype = _dtype(what, interface)
     shape, strides = tuple(shape), tuple(strides) if strides is not None else None
     data = interface.get("data")
     if isinstance(data, tuple):
         if len(data) != 2:
-            raise InterfaceError(f"{name}.__array_interface__: data must be (address, read-only flag), got {len(data)} entries")
+            raise InterfaceError(f"{what}: data must be (address, read-only flag), got {len(data)} entries")
         address, readonly = data
         if writable and readonly:
-            raise ReadOnlyError(f"view({name}, writable=True): its __array_interface__ says read-only")
+            raise ReadOnlyError(f"view({name}, writable=True): its {protocol} says read-only")
         return _acquire.from_address(address, owner, shape, strides, dtype, not writable)
     exporter = owner if data is None else data
     offset = interface.get("offset", 0)
     if not hasattr(offset, "__index__"):
-        raise ArgumentError(f"{name}.__array_interface__: offset must be an int, got {type(offset).__name__}")
+        raise ArgumentError(f"{what}: offset must be an int, got {type(offset).__name__}")
     try:
         return _acquire.from_region(exporter, owner, offset, shape, strides, dtype, writable)
     except OverflowError as error:
-        raise InterfaceError(f"{name}.__array_interface__: offset {offset} does not fit 64 bits") from error
+        raise InterfaceError(f"{what}: offset {offset} does not fit 64 bits") from error
     except TypeError as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"{name}.__array_interface__: data must be an address or a buffer, got {type(exporter).__name__}") from error
+        raise ArgumentError(f"{what}: data must be an address or a buffer, got {type(exporter).__name__}") from error
 
 
-def _dtype(name: str, interface: dict[str, Any]) -> np.dtype[Any]:
+def _dtype(what: str, interface: dict[str, Any]) -> np.dtype[Any]:
     typestr = interface["typestr"]
     if not isinstance(typestr, str):
-        raise ArgumentError(f"{name}.__array_interface__: typestr must be a str, got {type(typestr).__name__}")
+        raise ArgumentError(f"{what}: typestr must be a str, got {type(typestr).__name__}")
     descr = interface.get("descr")
     try:
         dtype = np.dtype(typestr)
         if dtype.kind == "V" and descr is not None and descr != [("", typestr)]:
             record = np.dtype(descr)
             if record.itemsize != dtype.itemsize:
-                raise InterfaceError(f"{name}.__array_interface__: descr has items of {record.itemsize} bytes, typestr of {dtype.itemsize}")
+                raise InterfaceError(f"{what}: descr has items of {record.itemsize} bytes, typestr of {dtype.itemsize}")
             dtype = record
     except (TypeError, ValueError, SyntaxError) as error:
         if isinstance(error, InterfaceError):
             raise
-        raise DTypeError(f"{name}.__array_interface__: typestr {typestr!r} names no dtype ({error})") from error
+        raise DTypeError(f"{what}: typestr {typestr!r} names no dtype ({error})") from error
     return dtype

@@ -13,7 +13,7 @@ from mojoview.memory.abi cimport (
     MV_ABI_VERSION, MV_ALIGNED, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_F_CONTIGUOUS,
     MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_SWAPPED, mv_desc,
 )
-from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.views._bits cimport Bits, make_bits
 from mojoview.views._dlpack cimport capsule_of, check_export, device_of
 from mojoview.views.bits cimport mv_bit
@@ -654,6 +654,14 @@ cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offse
     other.desc.mask = bits
     other.desc.mask_offset = offset
     return other
+
+
+def with_bitmap(View values not None, owner, uintptr_t address):
+    """with_bitmap(values, owner, address)
+
+    A 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
+    """
+    return with_bits(values, lease_owner(owner), <const uint8_t *>address, 0)
 
 
 def on_device(View source not None, int kind, int device_id, stream=None):

@@ -58,10 +58,11 @@ typedef struct mv_dl_table_header {
     struct mv_dl_table_header *previous; /* the table of an older major version */
 } mv_dl_table_header;
 
+typedef void (*mv_dl_set_error)(void *context, const char *kind, const char *message);
+
 typedef struct mv_dl_table {
     mv_dl_table_header header;
-    int (*allocate)(mv_dl_tensor *prototype, mv_dl_managed **out, void *context,
-                    void (*set_error)(void *context, const char *kind, const char *message));
+    int (*allocate)(mv_dl_tensor *prototype, mv_dl_managed **out, void *context, mv_dl_set_error set_error);
     int (*from_object)(void *object, mv_dl_managed **out);
     int (*to_object)(mv_dl_managed *managed, void **out);
     int (*borrow)(void *object, mv_dl_tensor *out); /* may be NULL */

@@ -9,6 +9,8 @@ import numpy as np
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import ArgumentError, MaskError, MojoViewError, ReadOnlyError, ZeroCopyError
 from mojoview.views import _acquire, _view
+from mojoview.views._cuda_interface import from_cuda_interface
+from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
 from mojoview.views._view import View
 
@@ -21,8 +23,8 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Parameters
     ----------
     obj : array-like
-        ndarray (also masked), View, anything with the buffer protocol or `__array_interface__`, or an object with a `mojo` accessor
-        (pandas Series and Index). At most 8 dimensions.
+        ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule interface, DLPack or
+        `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series and Index). At most 8 dimensions.
     writable : bool
         Whether the view may write. Needs writable memory in which no element is reached twice.
     copy : {"never", "if_needed", "always"}
@@ -123,6 +125,10 @@ def _share(obj: Any, writable: bool) -> View:
         if writable:
             raise ReadOnlyError(f"view({type(obj).__name__}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
         return obj.mojo.view()  # type: ignore[no-any-return]
+    kind = type(obj)
+    if hasattr(kind, "__arrow_c_array__") or hasattr(kind, "__arrow_c_stream__"):  # says more than a buffer could: validity
+        from mojoview.views.arrow import from_arrow
+        return from_arrow(obj, writable)
     refusal: Exception | None = None
     try:
         return _acquire.from_buffer(obj, obj, None, writable)
@@ -130,9 +136,15 @@ def _share(obj: Any, writable: bool) -> View:
         raise
     except (TypeError, BufferError, ValueError, NotImplementedError) as error:  # the exporter's own words, or no exporter at all
         refusal = error
-    if isinstance(obj, np.generic) or not hasattr(obj, "__array_interface__"):
+    if isinstance(obj, np.generic):
         raise _refusal(obj, writable, refusal) from refusal
-    return from_interface(obj, obj.__array_interface__, writable)
+    if hasattr(obj, "__array_interface__"):
+        return from_interface(obj, obj.__array_interface__, writable)
+    if hasattr(kind, "__dlpack__"):
+        return from_dlpack(obj, writable)
+    if hasattr(obj, "__cuda_array_interface__"):
+        return from_cuda_interface(obj, obj.__cuda_array_interface__, writable)
+    raise _refusal(obj, writable, refusal) from refusal
 
 
 def _share_array(array: np.ndarray[Any, Any], writable: bool) -> View:
@@ -186,5 +198,5 @@ def _refusal(obj: Any, writable: bool, error: Exception) -> MojoViewError:
         return ReadOnlyError(f"view({name}, writable=True): {error}")
     if isinstance(error, BufferError | ValueError | NotImplementedError):
         return ZeroCopyError(f"view({name}): the exporter refuses its buffer: {error}")
-    return ArgumentError(f"view({name}): expected an ndarray, the buffer protocol or __array_interface__; "
-                         "copy='if_needed' converts through NumPy")
+    return ArgumentError(f"view({name}): expected an ndarray, the buffer protocol, __array_interface__, __dlpack__, "
+                         "Arrow's PyCapsule interface or __cuda_array_interface__; copy='if_needed' converts through NumPy")
