@@ -22,6 +22,7 @@ __all__ = [
     "LayoutError",
     "MaskError",
     "MojoViewError",
+    "OptionError",
     "OverlapError",
     "ReadOnlyError",
     "ReleasedError",
@@ -58,6 +59,10 @@ class StaleError(MojoViewError, BufferError):
 
 class ArgumentError(MojoViewError, TypeError):
     """An argument is of a type that the operation cannot work with."""
+
+
+class OptionError(MojoViewError, TypeError, NotImplementedError):
+    """An option of a protocol that this version does not know."""
 
 
 class DTypeError(MojoViewError, TypeError):

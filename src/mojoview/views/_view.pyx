@@ -697,16 +697,16 @@ cdef View duplicate(View source):
     return other
 
 
-cdef object _arrow_module = None
+cdef object _arrow_export = None
 
 
 cdef object arrow_exports():
-    """The Arrow room's module, imported when first used."""
-    global _arrow_module
-    if _arrow_module is None:
-        from mojoview.views import _arrow
-        _arrow_module = _arrow
-    return _arrow_module
+    """The module that exports to Arrow, imported when first used: it knows views."""
+    global _arrow_export
+    if _arrow_export is None:
+        from mojoview.views import _arrow_export as module
+        _arrow_export = module
+    return _arrow_export
 
 
 # -- indexing ---------------------------------------------------------------------------------------------------------

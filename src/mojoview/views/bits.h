@@ -2,8 +2,9 @@
 #ifndef MOJOVIEW_BITS_H
 #define MOJOVIEW_BITS_H
 
-#include <stdint.h>
 #include <string.h>
+
+#include "abi.h"
 
 static inline int mv_bit(const uint8_t *bits, int64_t at) { return bits[at >> 3] >> (at & 7) & 1; }
 
@@ -48,22 +49,32 @@ static inline int64_t mv_bits_pack(const uint8_t *bytes, int64_t step, int64_t n
     return count;
 }
 
-/* Validity of n int64 whose NaT is the smallest value. Returns the valid ones. */
-static inline int64_t mv_bits_of_nat(const int64_t *values, int64_t n, uint8_t *out) {
+/* Datetimes keep "missing" as the smallest value; they may lie at any address. */
+static inline int mv_is_nat(const char *values, int64_t at) {
+    int64_t value;
+    memcpy(&value, values + 8 * at, 8);
+    return value == INT64_MIN;
+}
+
+/* Validity of a 1-D mask, or of contiguous datetimes (`nat`), or of both, as a fresh bitmap. Returns the valid ones. */
+static inline int64_t mv_validity(const mv_desc *d, int nat, uint8_t *out) {
     int64_t count = 0;
-    memset(out, 0, (size_t)((n + 7) / 8));
-    for (int64_t i = 0; i < n; i++) {
-        unsigned one = values[i] != INT64_MIN;
+    const uint8_t *mask = d->flags & MV_MASK_BITS ? d->mask : d->mask + d->mask_offset / 8;
+    memset(out, 0, (size_t)((d->size + 7) / 8));
+    for (int64_t i = 0; i < d->size; i++) {
+        unsigned one = !nat || !mv_is_nat((const char *)d->data, i);
+        if (d->flags & MV_HAS_MASK)
+            one &= (unsigned)(d->flags & MV_MASK_BITS ? mv_bit(mask, d->mask_offset + i) : mask[i * d->mask_stride[0]] == 0);
         out[i >> 3] = (uint8_t)(out[i >> 3] | one << (i & 7));
         count += one;
     }
     return count;
 }
 
-static inline int mv_has_nat(const int64_t *values, int64_t n) {
+static inline int mv_has_nat(const char *values, int64_t n) {
     int found = 0;
     for (int64_t i = 0; i < n; i++)
-        found |= values[i] == INT64_MIN;
+        found |= mv_is_nat(values, i);
     return found;
 }
 

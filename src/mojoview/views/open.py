@@ -127,7 +127,7 @@ def _share(obj: Any, writable: bool) -> View:
         return obj.mojo.view()  # type: ignore[no-any-return]
     kind = type(obj)
     if hasattr(kind, "__arrow_c_array__") or hasattr(kind, "__arrow_c_stream__"):  # says more than a buffer could: validity
-        from mojoview.views.arrow import from_arrow
+        from mojoview.views._arrow_import import from_arrow
         return from_arrow(obj, writable)
     refusal: Exception | None = None
     try:
@@ -167,7 +167,10 @@ def _share_masked(array: np.ma.MaskedArray[Any, Any], writable: bool) -> View:
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
-    masked = isinstance(obj, np.ma.MaskedArray) or (isinstance(obj, View) and obj.mask is not None)
+    if not isinstance(obj, View) and (hasattr(type(obj), "__arrow_c_array__") or hasattr(type(obj), "__arrow_c_stream__")):
+        from mojoview.views.arrow import in_place
+        obj = in_place(_share(obj, False))  # not through NumPy, which turns integers with nulls into floats
+    masked = isinstance(obj, np.ma.MaskedArray) or (isinstance(obj, View) and obj.masked)
     source = obj.data if masked else obj
     array = np.asarray(source)
     if array.dtype.hasobject:
