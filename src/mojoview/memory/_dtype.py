@@ -88,6 +88,8 @@ def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
 
 
 def _format(dtype: np.dtype[Any]) -> bytes | None:
+    if dtype.kind == "V" and dtype.names is None:
+        return None  # its format, pad bytes, reads back as a record without fields, whose items are empty
     try:
         return memoryview(np.empty(0, dtype)).format.encode()
     except (ValueError, NotImplementedError):  # datetimes, alone or inside a record, and padded sub-arrays

@@ -9,6 +9,7 @@ import numpy as np
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import ArgumentError, MaskError, MojoViewError, ReadOnlyError, ZeroCopyError
 from mojoview.views import _acquire, _view
+from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
 from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
@@ -127,7 +128,6 @@ def _share(obj: Any, writable: bool) -> View:
         return obj.mojo.view()  # type: ignore[no-any-return]
     kind = type(obj)
     if hasattr(kind, "__arrow_c_array__") or hasattr(kind, "__arrow_c_stream__"):  # says more than a buffer could: validity
-        from mojoview.views._arrow_import import from_arrow
         return from_arrow(obj, writable)
     refusal: Exception | None = None
     try:
