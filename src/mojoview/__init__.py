@@ -1,5 +1,107 @@
-"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it."""
+"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
+that is heavy is imported when it is first used.
+"""
+
+from pathlib import Path
+
+from mojoview import kernels
+from mojoview._build_config import CONFIG as _CONFIG
+from mojoview._build_config import VERSION as __version__
+from mojoview.frames import register as _register
+from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import (
+    CompilerNotFound,
+    DTypeError,
+    KernelCompileError,
+    KernelError,
+    LayoutError,
+    MaskError,
+    MojoViewError,
+    OverlapError,
+    ReadOnlyError,
+    ReleasedError,
+    ShapeError,
+    StaleError,
+    ZeroCopyError,
+)
 from mojoview.views import View, from_ptr, view
 
-__all__ = ["View", "from_ptr", "view"]
+__all__ = [
+    "CompilerNotFound",
+    "DTypeError",
+    "KernelCompileError",
+    "KernelError",
+    "LayoutError",
+    "MaskError",
+    "MojoViewError",
+    "OverlapError",
+    "Param",
+    "ReadOnlyError",
+    "ReleasedError",
+    "ShapeError",
+    "Signature",
+    "StaleError",
+    "View",
+    "ZeroCopyError",
+    "__version__",
+    "build_config",
+    "from_ptr",
+    "get_include",
+    "get_mojo_include",
+    "kernels",
+    "load",
+    "view",
+]
+
+# Where these are defined they bring the compiler's machinery with them.
+_LATER = {"get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
+
+
+def build_config() -> dict[str, object]:
+    """Compiler, flags and host of this build; printed by `python -m mojoview doctor` and asked for in bug reports.
+
+    Returns
+    -------
+    dict
+        Owned by the caller.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> sorted(mv.build_config())[:2]
+    ['asserts', 'build_type']
+    """
+    return dict(_CONFIG)
+
+
+def get_include() -> str:
+    """The directory to give C compilers with -I: it holds `abi.h`, which the public `.pxd` includes.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import mojoview as mv, os
+    >>> os.path.exists(os.path.join(mv.get_include(), "abi.h"))
+    True
+    """
+    from mojoview import memory
+
+    return str(Path(memory.__file__).absolute().parent)
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        from importlib import import_module
+
+        value = getattr(import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
+
+
+_register()

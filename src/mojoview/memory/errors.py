@@ -1,17 +1,21 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
 __all__ = [
+    "AccessorError",
     "AlignmentError",
     "ArgumentError",
+    "CacheError",
+    "ColumnError",
+    "CompileTimeoutError",
     "CompilerNotFound",
     "DTypeError",
     "DeviceError",
     "ExportedError",
     "FieldError",
     "FrameError",
-    "HostMemoryError",
     "IndexingError",
     "InterfaceError",
+    "KernelAttributeError",
     "KernelCompileError",
     "KernelDivisionError",
     "KernelError",
@@ -24,9 +28,12 @@ __all__ = [
     "MojoViewError",
     "OptionError",
     "OverlapError",
+    "ProtocolError",
+    "RangeError",
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
+    "SharedError",
     "StaleError",
     "StreamError",
     "ZeroCopyError",
@@ -57,8 +64,12 @@ class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
 
 
-class ArgumentError(MojoViewError, TypeError):
-    """An argument is of a type that the operation cannot work with."""
+class ArgumentError(MojoViewError, TypeError, ValueError):
+    """An argument is of a type, or a value, that the operation cannot work with."""
+
+
+class RangeError(MojoViewError, OverflowError):
+    """A number does not fit the dtype that has to hold it."""
 
 
 class OptionError(MojoViewError, TypeError, NotImplementedError):
@@ -93,10 +104,6 @@ class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
 
 
-class HostMemoryError(DeviceError, AttributeError):
-    """A device protocol was asked of host memory; an AttributeError, so that `hasattr` says no."""
-
-
 class StreamError(MojoViewError, ValueError):
     """A stream number that means nothing for this memory."""
 
@@ -114,6 +121,25 @@ class FieldError(MojoViewError, KeyError, ValueError):
 
 class InterfaceError(MojoViewError, ValueError):
     """An exporter's description of its memory is malformed or contradicts its real size."""
+
+
+class ProtocolError(MojoViewError, AttributeError):
+    """A protocol has no words for this view; consumers go on to the next one that they know."""
+
+
+class ColumnError(MojoViewError, KeyError, ValueError):
+    """A label names no column, or more than one."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
+class AccessorError(MojoViewError, AttributeError):
+    """The accessor was to be overwritten."""
+
+
+class SharedError(MojoViewError, BufferError):
+    """Writing was asked of memory that other pandas objects or views use as well."""
 
 
 class FrameError(MojoViewError, RuntimeError):
@@ -170,6 +196,18 @@ class KernelCompileError(KernelError):
     def __init__(self, message: str, diagnostics: tuple = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class CompileTimeoutError(KernelCompileError, TimeoutError):
+    """The compiler, or another process that compiles the same file, did not finish in time."""
+
+
+class CacheError(KernelError, OSError):
+    """The directory for compiled kernels cannot be trusted: somebody else could write to it."""
+
+
+class KernelAttributeError(KernelError, AttributeError):
+    """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
 
 
 class CompilerNotFound(KernelError, ImportError):

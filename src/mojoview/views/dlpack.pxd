@@ -72,5 +72,5 @@ cdef extern from "dlpack.h" nogil:
     void mv_dl_fill(mv_dl_tensor *t, int64_t *shape, int64_t *strides, const mv_desc *d)
 
 
-cdef extern from "foreign.h" nogil:
+cdef extern from "letgo.h" nogil:
     void mv_let_go(void *obj, void *consumers)

@@ -1,6 +1,6 @@
 /* Letting go of a Python object from foreign code: on any thread, with the GIL or without, also when Python is gone. */
-#ifndef MOJOVIEW_FOREIGN_H
-#define MOJOVIEW_FOREIGN_H
+#ifndef MOJOVIEW_LETGO_H
+#define MOJOVIEW_LETGO_H
 
 #include <Python.h>
 

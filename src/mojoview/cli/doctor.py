@@ -1,0 +1,83 @@
+"""`python -m mojoview doctor`: what a bug report needs, and whether this pandas behaves as mojoview expects."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import mojoview
+from mojoview.cli.report import table
+
+__all__ = ["describe", "examine"]
+
+PACKAGES = ("numpy", "pandas", "pyarrow", "polars", "mojo-compiler", "cuda-bindings", "Cython")
+
+
+def examine() -> dict[str, Any]:
+    """Versions, compiler, CPU and build facts, and the self-test of pandas' internals.
+
+    Returns
+    -------
+    dict
+        `ok` is false when the self-test fails: mojoview then works through pandas' public routes only, and slower.
+    """
+    from mojoview.frames import self_test
+    from mojoview.kernels import compiler
+
+    found = compiler.find_compiler(required=False)
+    pandas_test = self_test()
+    return {
+        "ok": pandas_test["ok"],
+        "mojoview": mojoview.__version__,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "compiler": None if found is None else {"path": str(found.path), "version": found.version},
+        "cpu": {"name": _cpu_name(), "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+                "features": _cpu_features()},
+        "pandas": pandas_test,
+        "build": mojoview.build_config(),
+    }
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    compiler, cpu = result["compiler"], result["cpu"]
+    rows = [("mojoview", result["mojoview"]), ("Python", f"{result['python']} on {result['platform']}")]
+    rows += [(name, version or "not installed") for name, version in result["packages"].items()]
+    rows.append(("Mojo compiler", f"{compiler['version']} at {compiler['path']}" if compiler
+                 else "not installed: pip install 'mojoview[mojo]'"))
+    rows.append(("CPU", f"{cpu['name']}, {cpu['cores']} usable cores, {' '.join(cpu['features']) or 'no vector extensions'}"))
+    rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in result["pandas"].items() if name != "ok"]
+    rows += [(f"build: {name.replace('_', ' ')}", str(value)) for name, value in result["build"].items()]
+    verdict = "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses its public routes"
+    return f"{table(rows, indent='')}\n{verdict}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_lines() -> dict[str, str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            pairs = (line.split(":", 1) for line in file if ":" in line)
+            return {key.strip(): value.strip() for key, value in pairs}
+    except OSError:
+        return {}
+
+
+def _cpu_name() -> str:
+    return _cpu_lines().get("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_features() -> list[str]:
+    """The vector extensions that the built-in and Mojo kernels make use of."""
+    flags = set((_cpu_lines().get("flags") or _cpu_lines().get("Features") or "").split())
+    return [name for name in ("sse4_2", "avx2", "fma", "avx512f", "avx512bw", "asimd", "sve") if name in flags]

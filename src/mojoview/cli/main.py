@@ -1,0 +1,49 @@
+"""Arguments of `python -m mojoview` and the errors a person should see without a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from mojoview.cli.report import emit
+from mojoview.memory.errors import MojoViewError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit status: 0 success, 1 a failed check, 2 bad usage, 130 Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    try:
+        if arguments.command == "doctor":
+            from mojoview.cli import doctor
+
+            return emit(doctor.examine(), doctor.describe, json=arguments.json)
+        if arguments.command == "demo":
+            from mojoview.cli import demo
+
+            return emit(demo.run(quiet=arguments.json, use_mojo=not arguments.builtin), demo.describe, json=arguments.json)
+        from mojoview.cli import bench
+
+        return emit(bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json), bench.describe, json=arguments.json)
+    except MojoViewError as error:
+        print(f"mojoview {arguments.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"mojoview {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    doctor = commands.add_parser("doctor", help="versions, compiler, CPU features, pandas self-test, build flags")
+    demo = commands.add_parser("demo", help="the main job on 336,776 real flights (needs the demo extra)")
+    demo.add_argument("--builtin", action="store_true", help="do not compile the Mojo kernel even where a compiler is installed")
+    bench = commands.add_parser("bench", help="the benchmark suite beside its peers (needs the bench extra)")
+    bench.add_argument("pattern", nargs="?", default="", help="only benchmarks whose name contains this")
+    bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
+    for command in (doctor, demo, bench):
+        command.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    return parser

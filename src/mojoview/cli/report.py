@@ -1,0 +1,26 @@
+"""Results as text for people or as JSON for programs; one dict serves both."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["emit", "table"]
+
+
+def emit(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str], *, json: bool) -> int:
+    """Prints a command's result; returns 0 when its `ok` entry is true, else 1."""
+    print(json_module.dumps(result, indent=2, default=str) if json else describe(result))
+    return 0 if result["ok"] else 1
+
+
+def table(rows: list[tuple[str, ...]], *, figures: bool = False, indent: str = "  ") -> str:
+    """Text columns, left-aligned; with `figures` all but the first are right-aligned."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(width) if figures and k else cell.ljust(width)
+                 for k, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
