@@ -30,7 +30,8 @@ cdef tuple device_of(const mv_desc *d):
     return (kind, d.device_id) if kind else CPU
 
 
-cdef int check_export(object holder, const mv_desc *d, object pending, object stream, object dl_device) except -1:
+cdef int check_export(object holder, const mv_desc *d, object pending, object stream, object dl_device,
+                      bint copying) except -1:
     """Whether this memory can be described to this consumer; `pending` is the stream on which it may still be written."""
     if d.flags & MV_HAS_MASK:
         raise MaskError("__dlpack__ cannot carry the mask of this view; hand out view.data and view.mask")
@@ -38,7 +39,7 @@ cdef int check_export(object holder, const mv_desc *d, object pending, object st
         raise ZeroCopyError(f"__dlpack__: DLPack knows native byte order only, got dtype {holder.dtype}; copy it first")
     if d.dtype_bits == 0 or d.logical != MV_PLAIN:
         raise ZeroCopyError(f"__dlpack__: DLPack has no code for dtype {holder.dtype}; hand out view.cast(...) as numbers")
-    if d.flags & MV_BYTE_STRIDES:
+    if d.flags & MV_BYTE_STRIDES and not copying:
         raise LayoutError(f"__dlpack__: DLPack counts strides in items of {d.itemsize} bytes, got strides {holder.strides}")
     if dl_device is not None and tuple(dl_device) != device_of(d):
         raise DeviceError(f"__dlpack__(dl_device={dl_device}): the memory is on device {device_of(d)}")

@@ -4,7 +4,6 @@ Source: DLPack 1.3, C header and "Python Specification for DLPack".
 """
 
 cimport cython
-from cpython.exc cimport PyErr_SetString
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
@@ -286,6 +285,7 @@ cdef extern from *:
     }
     """
     int reraise "mv_reraise"() except -1
+    void leave_error "PyErr_SetObject"(object kind, object text) noexcept
 
 
 cdef int table_from_object(void *obj, mv_dl_managed **out) noexcept:
@@ -294,7 +294,7 @@ cdef int table_from_object(void *obj, mv_dl_managed **out) noexcept:
         view = <View?><object>(<PyObject *>obj)
         view_enter(view)
         try:
-            check_export(view, view.desc, view._stream, -1 if view._stream is not None else None, None)
+            check_export(view, view.desc, view._stream, -1 if view._stream is not None else None, None, False)
             out[0] = managed_of(view, &view._exports, view.desc)
         finally:
             view_leave(view)
@@ -355,8 +355,9 @@ cdef mv_dl_managed *allocate(mv_dl_tensor *prototype) except NULL:
     return managed_of(view, &view._exports, view.desc)
 
 
-cdef int set_error(error):
-    PyErr_SetString(type(error) if isinstance(error, BufferError | MemoryError) else BufferError, str(error).encode())
+cdef int set_error(error) noexcept:
+    """Leaves a BufferError (or MemoryError) for the caller of a table's function."""
+    leave_error(type(error) if isinstance(error, (BufferError, MemoryError)) else BufferError, str(error))
     return -1
 
 

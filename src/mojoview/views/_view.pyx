@@ -501,11 +501,11 @@ cdef class View:
         Source: DLPack 1.3, "Python Specification for DLPack". Thread safety: any thread.
         """
         cdef View copied
-        check_export(self, descriptor(self), self._stream, stream, dl_device)
-        if copy is None or copy is False:
-            return capsule_of(self, &self._exports, self.desc, max_version, False)
-        if copy is not True:
+        if copy is not None and copy is not False and copy is not True:
             raise ArgumentError(f"__dlpack__(copy={copy!r}): expected None, False or True")
+        check_export(self, descriptor(self), self._stream, stream, dl_device, copy is True)
+        if copy is not True:
+            return capsule_of(self, &self._exports, self.desc, max_version, False)
         copied = duplicate(self)
         return capsule_of(copied, &copied._exports, copied.desc, max_version, True)
 

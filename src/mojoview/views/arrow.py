@@ -511,7 +511,10 @@ def in_place(shared: Any) -> View:
 
 def window(key: slice, length: int) -> tuple[int, int]:
     """First element and number of elements of a slice; only steps of 1."""
-    start, stop, step = key.indices(length)
+    try:
+        start, stop, step = key.indices(length)
+    except Exception as error:
+        raise ArgumentError(f"index: {error}") from error
     count = len(range(start, stop, step))
     if step != 1 and count > 1:
         raise ZeroCopyError(f"view[{key}]: Arrow arrays are read in steps of 1 only")

@@ -147,7 +147,7 @@ def _share(obj: Any, writable: bool) -> View:
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
-        refusal = error
+        refusal = error.with_traceback(None)  # which would hold this frame, and so `obj`, until the cycle collector comes
     try:
         # NumPy's scalars describe a copy of themselves that is gone by the time one reads it.
         interface = None if isinstance(obj, np.generic) else getattr(obj, "__array_interface__", None)
