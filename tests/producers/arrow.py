@@ -38,6 +38,9 @@ Stream._fields_ = [("get_schema", GET_SCHEMA), ("get_next", GET_NEXT), ("get_las
                    ("private", ctypes.c_void_p)]
 
 
+_alive: list[Any] = []  # callbacks of ctypes are Python objects; a real library's are code, which no garbage collector takes away
+
+
 class DeviceArray(ctypes.Structure):
     _fields_ = [("array", Array), ("device_id", ctypes.c_int64), ("device_type", ctypes.c_int32), ("sync_event", ctypes.c_void_p),
                 ("reserved", ctypes.c_int64 * 3)]
@@ -68,6 +71,7 @@ class Producer:
             length, null_count, offset, len(buffers) if n_buffers is None else n_buffers, len(children) if n_children is None else n_children,
             self.buffers if lists else None, self.array_list if lists else None, ctypes.pointer(dictionary.array) if dictionary else None,
             RELEASE_ARRAY(self._release_array), None)
+        _alive.append(self)
 
     def _release_schema(self, schema: Any) -> None:
         self.released["schema"] += 1
@@ -132,6 +136,7 @@ class StreamProducer:
         self.stream = Stream(GET_SCHEMA(get_schema), GET_NEXT(get_next),
                              GET_ERROR(lambda _: ctypes.addressof(self.message) if self.message is not None else None),
                              RELEASE_STREAM(release), None)
+        _alive.append(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
         return capsules.new(ctypes.addressof(self.stream), "arrow_array_stream")

@@ -32,6 +32,9 @@ Managed._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("co
                     ("flags", ctypes.c_uint64), ("tensor", Tensor)]
 
 
+_alive: list[Any] = []  # callbacks of ctypes are Python objects; a real library's are code, which no garbage collector takes away
+
+
 class Producer:
     """Exports one tensor described by hand; `deleted` counts how often its deleter ran.
 
@@ -55,6 +58,7 @@ class Producer:
             self.structure = Legacy(tensor, None, LEGACY_DELETER(delete) if not no_deleter else LEGACY_DELETER())
         else:
             self.structure = Managed(*version, None, DELETER(delete) if not no_deleter else DELETER(), flags, tensor)
+        _alive.append(self)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device

@@ -9,7 +9,7 @@ from mojoview.views.bits cimport mv_bit, mv_bits_count, mv_bits_unpack
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, IndexingError, ZeroCopyError
+from mojoview.memory.errors import ArgumentError, DeviceError, IndexingError, ZeroCopyError
 
 
 @cython.no_gc_clear
@@ -25,6 +25,8 @@ cdef class Bits:
     offset : int
         Bits from there to the first bit, 0 to 7.
     size : int
+    device : str
+        "cpu", or where the host cannot read: then reading raises `DeviceError`.
 
     Notes
     -----
@@ -49,7 +51,8 @@ cdef class Bits:
             count = PySlice_AdjustIndices(self.size, &start, &stop, step)
             if step != 1 and count > 1:
                 raise ZeroCopyError(f"bits[{key}]: bits are read in steps of 1 only; use bits.unpack()[...]")
-            return make_bits(self._lease, self.start, self.offset + (start if count else 0), count)
+            return make_bits(self._lease, self.start, self.offset + (start if count else 0), count, self.device)
+        check_host(self)
         if not hasattr(key, "__index__"):
             raise IndexingError(f"bits take an int or a slice, got {type(key).__name__}")
         i = key.__index__()
@@ -63,6 +66,7 @@ cdef class Bits:
         Number of ones.
         """
         cdef int64_t ones
+        check_host(self)
         with nogil:
             ones = mv_bits_count(self.start, self.offset, self.size)
         return ones
@@ -82,6 +86,7 @@ cdef class Bits:
         numpy.ndarray
             bool, shape (size,). Owns its memory: a copy.
         """
+        check_host(self)
         out = np.empty(self.size, np.bool_)
         cdef uintptr_t address = out.ctypes.data
         with nogil:
@@ -92,10 +97,17 @@ cdef class Bits:
         return f"<Bits {self.size} at {self.ptr:#x} + {self.offset}>"
 
 
-cdef Bits make_bits(Lease lease, const uint8_t *start, int64_t offset, int64_t size):
+cdef int check_host(Bits self) except -1:
+    if self.device != "cpu":
+        raise DeviceError(f"bits: the memory is on {self.device}, which the host cannot read")
+    return 0
+
+
+cdef Bits make_bits(Lease lease, const uint8_t *start, int64_t offset, int64_t size, str device="cpu"):
     cdef Bits self = Bits.__new__(Bits)
     self._lease = lease
     self.start = start + (offset >> 3) if size else start  # the address of no bits may be NULL
     self.offset = offset & 7 if size else 0
     self.size = size
+    self.device = device
     return self

@@ -196,7 +196,7 @@ cdef class View:
     @property
     def validity(self):
         cdef mv_desc *d = descriptor(self)
-        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size) if d.flags & MV_MASK_BITS else None
+        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
 
     @property
     def arrow_format(self):
