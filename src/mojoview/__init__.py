@@ -5,6 +5,7 @@ that is heavy is imported when it is first used.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
@@ -28,11 +29,17 @@ from mojoview.memory.errors import (
 )
 from mojoview.views import View, from_ptr, view
 
+if TYPE_CHECKING:
+    from mojoview.kernels.include import get_mojo_include
+    from mojoview.kernels.loader import load
+    from mojoview.kernels.module import KernelModule
+
 __all__ = [
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
     "KernelError",
+    "KernelModule",
     "LayoutError",
     "MaskError",
     "MojoViewError",
@@ -56,7 +63,11 @@ __all__ = [
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = {"get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader"}
+_LATER = {
+    "KernelModule": "mojoview.kernels.module",
+    "get_mojo_include": "mojoview.kernels.include",
+    "load": "mojoview.kernels.loader",
+}
 
 
 def build_config() -> dict[str, object]:
@@ -102,6 +113,10 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 _register()

@@ -12,7 +12,14 @@ from mojoview.frames import _blocks
 from mojoview.frames._column import BlockView, ColumnView, make_column
 from mojoview.frames._explain import facts_of_object, table
 from mojoview.frames._frame import (
-    FrameView, block_views, column_view, frame_view, normalize, position_of, positions_of, single_block,
+    FrameView,
+    block_views,
+    column_view,
+    frame_view,
+    normalize,
+    position_of,
+    positions_of,
+    single_block,
 )
 from mojoview.frames._storage import check_options, resolve, storage
 from mojoview.frames._writing import assign, lease, require_copy_on_write
@@ -24,8 +31,8 @@ __all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccess
 class FrameAccessor:
     """Zero-copy views of a DataFrame's columns, as ``df.mojo``.
 
-    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and `assign`
-    (publish finished memory). `explain` says what lies where.
+    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and
+    `assign` (publish finished memory). `explain` says what lies where.
 
     Thread safety: any thread may take views of a frame that no thread is writing to.
 
@@ -42,35 +49,42 @@ class FrameAccessor:
     def __init__(self, obj: pd.DataFrame) -> None:
         self._obj = obj
 
-    def view(self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any") -> FrameView | ColumnView:
+    def view(
+        self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any"
+    ) -> FrameView | ColumnView:
         """Views of the columns: all, some, or one.
 
         Parameters
         ----------
         columns : label or list of labels, optional
-            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All columns by default.
+            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All
+            columns by default.
         copy : {"never", "if_needed", "always"}
-            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always" copies all.
+            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
+            copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the values alone
-            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own memory; that of a
-            categorical is computed, for pandas stores none. NaN and NaT are ordinary values of float and datetime columns.
+            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the
+            values alone (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas'
+            own memory; that of a categorical is computed, for pandas stores none. NaN and NaT are ordinary values of
+            float and datetime columns.
         layout : {"any", "contiguous", "f", "c"}
-            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single column has all of
-            them when it lies in one piece.
+            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
+            column has all of them when it lies in one piece.
 
         Returns
         -------
         FrameView or ColumnView
-            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to it, so that the view
-            keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in `logical_dtype`; periods are int64
-            ordinals, categories their codes. A column of intervals or of sparse values consists of two arrays: asked for alone, it gives
-            a FrameView of "left" and "right", or of "indices" and "values".
+            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
+            it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
+            `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
+            values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
+            and "values".
 
         Raises
         ------
         ZeroCopyError
-            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column, dtype, reason, remedy.
+            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column,
+            dtype, reason, remedy.
         DTypeError
             A column holds references (object, Python strings) or no fixed-size numbers.
         MaskError
@@ -89,7 +103,7 @@ class FrameAccessor:
         >>> import pandas as pd, mojoview
         >>> df = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64")})
         >>> v = df.mojo.view("n", na="mask")
-        >>> (v.data[0], v.mask[1])
+        >>> int(v.data[0]), bool(v.mask[1])
         (1, True)
         """
         df = self._obj
@@ -130,7 +144,7 @@ class FrameAccessor:
         --------
         >>> import pandas as pd, mojoview
         >>> df = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
-        >>> df.mojo.iview(-1)[0]
+        >>> float(df.mojo.iview(-1)[0])
         2.0
         """
         check_options(copy, na, layout)
@@ -152,7 +166,8 @@ class FrameAccessor:
         Raises
         ------
         ZeroCopyError
-            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the way.
+            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the
+            way.
         MaskError, DTypeError
             The block has missing values, or no numbers.
 
@@ -176,7 +191,8 @@ class FrameAccessor:
         Returns
         -------
         tuple of BlockView
-            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks of one row.
+            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks
+            of one row.
 
         Raises
         ------
@@ -201,8 +217,9 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`, `shared` (pandas knows
-            another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by the caller.
+            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`,
+            `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
+            the caller.
 
         Notes
         -----
@@ -237,7 +254,8 @@ class FrameAccessor:
         FrameError
             Copy-on-Write is off (pandas 2 by default): pandas then does not know who shares the memory.
         SharedError
-            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased already.
+            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased
+            already.
         ReadOnlyError, ZeroCopyError, DTypeError, MaskError
             The memory is read-only or cannot be shared; categories, whose codes pandas has to choose; missing values.
         StaleError, ExportedError
@@ -245,8 +263,9 @@ class FrameAccessor:
 
         Notes
         -----
-        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through pandas, and memory
-        that pandas does not track is not noticed: arrays from `Series.array`, arrays given with ``copy=False``, Arrow exports.
+        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through
+        pandas, and memory that pandas does not track is not noticed: arrays from `Series.array`, arrays given with
+        ``copy=False``, Arrow exports.
 
         Examples
         --------
@@ -267,8 +286,8 @@ class FrameAccessor:
         column : label
             An existing column is replaced, whatever its dtype; a new label becomes the last column.
         out : View or ndarray, shape (rows,)
-            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray stays in the
-            caller's hands, who must not write to it any more. Strides are kept.
+            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray
+            stays in the caller's hands, who must not write to it any more. Strides are kept.
 
         Returns
         -------
@@ -316,8 +335,8 @@ class FrameAccessor:
 class SeriesAccessor:
     """A zero-copy view of a Series, as ``series.mojo``.
 
-    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in a tenth of the
-    time.
+    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in
+    a tenth of the time.
 
     Examples
     --------
@@ -348,7 +367,8 @@ class SeriesAccessor:
         return table(facts_of_object(self._obj))
 
     def lease(self) -> AbstractContextManager[ColumnView]:
-        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the memory.
+        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the
+        memory.
 
         Raises
         ------
@@ -395,7 +415,8 @@ class IndexAccessor:
         Raises
         ------
         ZeroCopyError
-            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view ``index.codes[level]``.
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view
+            ``index.codes[level]``.
 
         Examples
         --------
@@ -407,12 +428,16 @@ class IndexAccessor:
         index = self._obj
         name = f"{type(index).__name__} of dtype {index.dtype}"
         if isinstance(index, pd.MultiIndex):
-            raise ZeroCopyError(f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
-                                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()")
+            raise ZeroCopyError(
+                f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
+                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()"
+            )
         if isinstance(index, pd.RangeIndex):
             if copy == "never":
-                raise ZeroCopyError(f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
-                                    "use copy='if_needed', or start, stop and step themselves")
+                raise ZeroCopyError(
+                    f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
+                    "use copy='if_needed', or start, stop and step themselves"
+                )
             made = resolve(storage(index.to_numpy()), name, "always", na, layout)
         else:
             made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
@@ -437,12 +462,15 @@ class _IndexPin:
         return _blocks.cow_enabled()
 
 
-# -- registration -------------------------------------------------------------------------------------------------------
+# -- registration
+# -------------------------------------------------------------------------------------------------------
+
 
 class AccessorDescriptor:
     """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
 
-    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets ``df.mojo = 5`` hide it.
+    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets
+    ``df.mojo = 5`` hide it.
     """
 
     of_mojoview = True  # says so across a reload, which makes this class anew
@@ -455,15 +483,19 @@ class AccessorDescriptor:
         return self.accessor if obj is None else self.accessor(obj)
 
     def __set__(self, obj: Any, value: Any) -> None:
-        raise AccessorError("'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name")
+        raise AccessorError(
+            "'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name"
+        )
 
 
 def register() -> None:
     """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
     api = pd.api.extensions
-    for owner, accessor, announce in ((pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
-                                      (pd.Series, SeriesAccessor, api.register_series_accessor),
-                                      (pd.Index, IndexAccessor, api.register_index_accessor)):
+    for owner, accessor, announce in (
+        (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
+        (pd.Series, SeriesAccessor, api.register_series_accessor),
+        (pd.Index, IndexAccessor, api.register_index_accessor),
+    ):
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
         owner.mojo = AccessorDescriptor(accessor)

@@ -1,11 +1,11 @@
 """Where pandas keeps a column, and how it is pinned there: the only file that touches pandas' internals.
 
-pandas stores columns in blocks, in no particular order: `mgr.blknos[i]` is the block of column i, `mgr.blklocs[i]` its row
-there, and `block.mgr_locs` the same seen from the block. Under Copy-on-Write pandas writes in place only while
+pandas stores columns in blocks, in no particular order: `mgr.blknos[i]` is the block of column i, `mgr.blklocs[i]` its
+row there, and `block.mgr_locs` the same seen from the block. Under Copy-on-Write pandas writes in place only while
 `block.refs` knows of one living user of the memory; an object of ours registered there makes it copy first.
 
-All of that is private, so a self-test at import compares it with what public calls say. Where it fails, `PublicSnapshot`
-does the same work through shallow copies and addresses: slower, and without leases.
+All of that is private, so a self-test at import compares it with what public calls say. Where it fails,
+`PublicSnapshot` does the same work through shallow copies and addresses: slower, and without leases.
 """
 
 from __future__ import annotations
@@ -22,8 +22,19 @@ from numpy import ndarray
 
 from mojoview.memory.errors import FrameError, SharedError
 
-__all__ = ["Origin", "Snapshot", "cow_enabled", "exclusive", "index_values", "inspect_column", "locate_block", "masked_parts", "self_test",
-           "take_column", "take_snapshot"]
+__all__ = [
+    "Origin",
+    "Snapshot",
+    "cow_enabled",
+    "exclusive",
+    "index_values",
+    "inspect_column",
+    "locate_block",
+    "masked_parts",
+    "self_test",
+    "take_column",
+    "take_snapshot",
+]
 
 _PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
@@ -70,7 +81,8 @@ class Snapshot:
         plain = True
         for block in blocks:
             block.refs.add_index_reference(self)
-            # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done now.
+            # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done
+            # now.
             self._placements.append(block._mgr_locs)
             if plain:
                 values = block.values
@@ -114,7 +126,10 @@ class Snapshot:
         rows: list[dict[int, int]] = [{} for _ in self.blocks]
         for position, (number, row) in enumerate(self.where):
             rows[number][row] = position
-        return [(block.values, [row_of[row] for row in sorted(row_of)]) for block, row_of in zip(self.blocks, rows, strict=True)]
+        return [
+            (block.values, [row_of[row] for row in sorted(row_of)])
+            for block, row_of in zip(self.blocks, rows, strict=True)
+        ]
 
     def cell_of_block(self, number: int) -> Cell:
         block = self.blocks[number]
@@ -162,8 +177,10 @@ class Origin:
 def refuse_leased(blocks: Sequence[Any]) -> None:
     for block in blocks:
         if id(block) in _leased:
-            raise SharedError(f"view: the memory of dtype {block.dtype} is leased for writing, and a view would share it; take views "
-                              "before the lease (then lease with detach=True) or after it")
+            raise SharedError(
+                f"view: the memory of dtype {block.dtype} is leased for writing, and a view would share it; take views "
+                "before the lease (then lease with detach=True) or after it"
+            )
 
 
 def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
@@ -179,7 +196,7 @@ def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
 
 
 def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
-    """Block number, values and whether pandas knows another user of them, without a pin; -1 and None where it cannot be known."""
+    """Block number, values, and whether pandas knows another user of them; -1 and None where it cannot say."""
     if not INTERNALS or not hasattr(obj._mgr, "blocks"):
         return -1, public_values(_column(obj, position)), None
     block, values = locate_block(obj, position)
@@ -188,19 +205,23 @@ def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
 
 @contextmanager
 def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
-    """Marks a column's block as leased, so that no view pins it; block and 1-D values. Raises SharedError when somebody has it."""
+    """Marks a column's block as leased, so that no view pins it; gives block and 1-D values."""
     with _lease_lock:
         block, values = locate_block(obj, position)
         key, holders = id(block), _leased.get(id(block), (block, set()))[1]
         if position in holders:
             raise SharedError(f"{what}: the column is leased already")
-        # Marked before the question is asked: a view taken meanwhile in another thread sees the mark, or we see its pin.
+        # Marked before the question is asked: a view taken meanwhile in another thread sees the mark, or we see its
+        # pin.
         holders.add(position)
         _leased[key] = (block, holders)
     try:
         if block.refs.has_reference():
-            raise SharedError(f"{what}: expected memory that only this object uses, but other pandas objects or views share its block; "
-                              "drop them, or ask for detach=True, which copies the column first")
+            raise SharedError(
+                f"{what}: expected memory that only this object uses, but other pandas objects or views share its "
+                "block; "
+                "drop them, or ask for detach=True, which copies the column first"
+            )
         yield block, values
     finally:
         with _lease_lock:
@@ -210,6 +231,7 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
 
 
 # -- the public route -------------------------------------------------------------------------------------------------
+
 
 class PublicSnapshot:
     """The same through public calls: a shallow copy pins the memory, addresses say whether it is shared and current."""
@@ -232,7 +254,7 @@ class PublicSnapshot:
         return PublicOrigin(self.owner, *cell.home)
 
     def arrays(self) -> list[tuple[Any, list[int]]]:
-        """One array when a single block holds everything, else one (1, n) array a column: blocks cannot be told apart publicly."""
+        """One array when a single block holds everything, else one a column: public calls know no blocks."""
         positions = list(range(len(self._positions)))
         if self._shallow.ndim == 2 and self._positions == list(range(self._shallow.shape[1])) and positions:
             first, second = self._shallow.to_numpy(), self._shallow.to_numpy()
@@ -242,7 +264,9 @@ class PublicSnapshot:
 
     def cell_of_block(self, number: int) -> Cell:
         values, positions = self.arrays()[number]
-        return Cell(values, number, (_column(self._shallow, self._positions[positions[0]]), self._positions[positions[0]]))
+        return Cell(
+            values, number, (_column(self._shallow, self._positions[positions[0]]), self._positions[positions[0]])
+        )
 
     @property
     def rows(self) -> int:
@@ -268,8 +292,10 @@ class PublicOrigin:
             return False
         ours, count = memory_address(self._series), obj.shape[1] if obj.ndim == 2 else 1
         # Where it was, most likely; else anywhere, for columns move when others come and go.
-        return not any(memory_address(_column(obj, position)) == ours
-                       for position in (*range(self._position, count), *range(min(self._position, count))))
+        return not any(
+            memory_address(_column(obj, position)) == ours
+            for position in (*range(self._position, count), *range(min(self._position, count)))
+        )
 
     @property
     def frozen(self) -> bool:
@@ -285,7 +311,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 def public_values(series: Any) -> Any:
-    """A Series' memory by public calls. Two results at one address while both live are the Series' own memory, not copies."""
+    """A Series' memory by public calls: two results at one address, while both live, are no copies."""
     if isinstance(series.dtype, np.dtype):
         first, second = series.to_numpy(), series.to_numpy()
         if _address(first) != _address(second):
@@ -303,6 +329,7 @@ def memory_address(series: Any) -> int:
 
 
 # -- both -------------------------------------------------------------------------------------------------------------
+
 
 def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
     """A pinned `Snapshot` of a frame or Series, by whichever route is open."""
@@ -337,8 +364,11 @@ def masked_parts(array: Any) -> tuple[Any, Any] | None:
 
 def _require_internals(what: str) -> None:
     if not INTERNALS:
-        raise FrameError(f"{what}: the internals of pandas {pd.__version__} are not those mojoview knows, so it cannot tell who shares "
-                         "a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'")
+        raise FrameError(
+            f"{what}: the internals of pandas {pd.__version__} are not those mojoview knows, so it cannot tell who "
+            "shares "
+            "a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'"
+        )
 
 
 def _test_internals() -> str | None:
@@ -394,6 +424,10 @@ def self_test() -> dict[str, Any]:
     >>> self_test()["ok"]
     True
     """
-    return {"ok": INTERNALS and MASKED, "version": pd.__version__, "copy_on_write": cow_enabled(),
-            "block_manager": INTERNALS_ERROR or "as expected",
-            "masked_arrays": "as expected" if MASKED else "values and mask are not where mojoview looks"}
+    return {
+        "ok": INTERNALS and MASKED,
+        "version": pd.__version__,
+        "copy_on_write": cow_enabled(),
+        "block_manager": INTERNALS_ERROR or "as expected",
+        "masked_arrays": "as expected" if MASKED else "values and mask are not where mojoview looks",
+    }

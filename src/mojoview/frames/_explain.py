@@ -26,7 +26,7 @@ class Fact(NamedTuple):
     strides: tuple[int, ...] | None  #: bytes
     contiguous: bool | None
     aligned: bool | None
-    readonly: bool | None
+    readonly: bool | None  #: the block, not the view; None where pandas does not say
     shared: bool | None  #: whether another pandas object or view uses the block, as far as pandas knows
     zero_copy: bool
     reason: str
@@ -48,9 +48,32 @@ def fact(label: Any, values: Any, number: int, shared: bool | None) -> Fact:
     elif kept.sentinel is not None and (data == kept.sentinel).any():
         reason = f"{int((data == kept.sentinel).sum())} missing, coded {kept.sentinel}: na='mask' makes a byte mask"
     if data is None:
-        return Fact(label, str(values.dtype), None if number < 0 else number, None, None, None, None, None, shared, False, reason)
-    return Fact(label, str(values.dtype), None if number < 0 else number, f"{data.__array_interface__['data'][0]:#x}", data.strides,
-                data.flags.contiguous, data.flags.aligned, not writeable(values, data), shared, kept.zero_copy, reason)
+        return Fact(
+            label,
+            str(values.dtype),
+            None if number < 0 else number,
+            None,
+            None,
+            None,
+            None,
+            None,
+            shared,
+            False,
+            reason,
+        )
+    return Fact(
+        label,
+        str(values.dtype),
+        None if number < 0 else number,
+        f"{data.__array_interface__['data'][0]:#x}",
+        data.strides,
+        data.flags.contiguous,
+        data.flags.aligned,
+        None if number < 0 else not writeable(values, data),
+        shared,
+        kept.zero_copy,
+        reason,
+    )
 
 
 def writeable(values: Any, data: Any) -> bool:
@@ -65,7 +88,9 @@ def facts_of_object(obj: Any) -> list[Fact]:
     """Of a DataFrame or Series, without pinning anything."""
     labels = obj.columns if obj.ndim == 2 else [obj.name]
     inspected = (_blocks.inspect_column(obj, position) for position in range(len(labels)))
-    return [fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)]
+    return [
+        fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)
+    ]
 
 
 def facts_of_view(frame: FrameView) -> list[Fact]:
@@ -82,8 +107,15 @@ def facts_of_view(frame: FrameView) -> list[Fact]:
             if ready.copied:
                 why = storage(cell.values).reason
                 reason = f"{COPIED}{f': {why}' if why else ' as asked'}{f', {reason}' if reason else ''}"
-            known = known._replace(address=f"{made.ptr:#x}", strides=made.strides, contiguous=made.contiguous, aligned=made.aligned,
-                                   readonly=True, zero_copy=not ready.copied, reason=reason)
+            known = known._replace(
+                address=f"{made.ptr:#x}",
+                strides=made.strides,
+                contiguous=made.contiguous,
+                aligned=made.aligned,
+                readonly=True,
+                zero_copy=not ready.copied,
+                reason=reason,
+            )
         found.append(known)
     return found
 

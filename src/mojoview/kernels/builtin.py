@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mojoview.kernels._builtin import builtin_kernel
-from mojoview.kernels._call import Kernel
+from mojoview.kernels._call import Kernel, handled_kernel
+from mojoview.kernels.describe import DESCRIBE, describe
 from mojoview.kernels.signature import Param, Signature
 
 __all__ = ["BUILTIN"]
@@ -213,3 +214,4 @@ _ELEMENTWISE = [
 
 BUILTIN: dict[str, Kernel] = {signature.name: builtin_kernel(signature) for signature, _ in _REDUCTIONS}
 BUILTIN |= {signature.name: builtin_kernel(signature) for signature in _ELEMENTWISE}
+BUILTIN["describe"] = handled_kernel(DESCRIBE, describe)

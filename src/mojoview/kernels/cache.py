@@ -210,7 +210,9 @@ def _signature(plain: Mapping[str, Any]) -> Signature:
     params = tuple(_param(**p) for p in fields.pop("params"))
     signature = Signature(params=params, **fields)
     strings = (signature.name, signature.doc, signature.text, signature.result)
-    if not all(type(s) is str for s in strings) or signature.result not in RESULTS or type(signature.masks) is not bool:
+    valid = (all(type(s) is str for s in strings) and signature.result in RESULTS and type(signature.masks) is bool
+             and signature.shapes == "free")
+    if not valid:
         raise ValueError(f"no signature: {plain}")
     return signature
 

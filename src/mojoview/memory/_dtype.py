@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,8 @@ class DTypeInfo(NamedTuple):
     descr: list[Any] | None  #: the same for `__array_interface__`
 
 
-# Keyed by the dtype itself: equal dtypes carry the same information, metadata included in none of it. Read by `views`.
+# Keyed by the dtype itself: equal dtypes carry the same information, except that equal records may differ in alignment. Read by
+# `views`.
 KNOWN: dict[Any, DTypeInfo] = {}
 
 
@@ -66,7 +68,7 @@ def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
         info = _describe(dtype)
         if len(KNOWN) < 4096:  # record dtypes are made at will; the plain ones are all in by then
             KNOWN[dtype] = info
-    return info
+    return info if info.alignment == dtype.alignment else info._replace(alignment=dtype.alignment)
 
 
 def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
@@ -89,8 +91,8 @@ def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
 
 
 def _format(dtype: np.dtype[Any]) -> bytes | None:
-    if dtype.kind == "V" and dtype.names is None:
-        return None  # its format, pad bytes, reads back as a record without fields, whose items are empty
+    if dtype.kind in "iu" and dtype.isnative:  # long and long long are equal and have one entry here: that of the common name
+        dtype = np.dtype(dtype.str)
     try:
         exported = memoryview(np.empty(0, dtype))
         return exported.format.encode() if np.asarray(exported).dtype == dtype else None
@@ -124,17 +126,19 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
         raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
 
 
-def dtype_of_format(format: str | None, itemsize: int, exported: memoryview) -> np.dtype[Any]:
+def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) -> np.dtype[Any]:
     """The NumPy dtype of a buffer, by the format that its exporter states.
 
     Parameters
     ----------
-    format : str or None
-        PEP 3118 format; None means bytes.
+    format : str
+        PEP 3118 format.
     itemsize : int
         What the exporter says an item measures, in bytes.
-    exported : memoryview
-        The buffer itself, through which NumPy reads formats with structure.
+    exporter : object
+        Exports a buffer of that format, off which NumPy reads formats with structure.
+    owner : object
+        Whose format it is. The formats of ctypes before Python 3.12 omit padding; there the type itself is asked.
 
     Returns
     -------
@@ -145,16 +149,32 @@ def dtype_of_format(format: str | None, itemsize: int, exported: memoryview) -> 
     DTypeError
         NumPy knows no dtype for the format, or the exporter contradicts itself about the size of an item.
     """
-    dtype = _FORMATS.get(format or "B")
+    dtype = _FORMATS[format] if format in _FORMATS else _parsed(format, exporter)
+    if (dtype is None or dtype.itemsize != itemsize) and isinstance(owner, _CData):
+        dtype = _of_ctypes(owner)
     if dtype is None:
-        try:
-            dtype = np.asarray(exported).dtype
-        except Exception as error:  # NumPy's parser answers bad formats in many ways, RuntimeWarning among them
-            raise DTypeError(f"buffer format {format!r}: NumPy has no dtype for it ({error})") from error
+        raise DTypeError(f"buffer format {format!r} of {type(owner).__name__}: NumPy has no dtype for it")
     if dtype.itemsize != itemsize:
-        raise DTypeError(f"buffer format {format!r}: its items measure {dtype.itemsize} bytes, the exporter says {itemsize}")
+        raise DTypeError(f"buffer format {format!r} of {type(owner).__name__}: its items measure {dtype.itemsize} bytes, "
+                         f"the exporter says {itemsize}")
     return dtype
 
+
+def _parsed(format: str, exporter: Any) -> np.dtype[Any] | None:
+    try:
+        return np.asarray(memoryview(exporter)).dtype
+    except Exception:  # NumPy's parser answers what it does not know in many ways; the caller says it in one
+        return None
+
+
+def _of_ctypes(owner: object) -> np.dtype[Any] | None:
+    try:
+        return np.dtype(type(owner)).base  # type: ignore[call-overload, no-any-return]
+    except Exception:  # bit fields and pointers
+        return None
+
+
+_CData = ctypes.Structure.__base__
 
 # '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters are worth a table.
 _FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {

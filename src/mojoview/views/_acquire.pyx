@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_FULL, PyBUF_FULL_RO, PyBUF_SIMPLE, PyBUF_WRITABLE
 from libc.stdint cimport int64_t, uintptr_t
 
-from mojoview.memory._lease cimport Lease, lease_buffer, lease_memoryview, lease_owner
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.memory.abi cimport MV_MAX_NDIM
 from mojoview.views._geometry cimport as_int64, int64_tuple, read_geometry
 from mojoview.views._view cimport View, make_view
@@ -74,8 +74,7 @@ cdef View view_of(Lease lease, object dtype, bint writable):
         raise InterfaceError(f"view({name_of(lease)}): shape {int64_tuple(shape, ndim)} of {item} bytes does not make the "
                              f"{lease.buffer.len} bytes that it states")
     if dtype is None:
-        format = lease.buffer.format.decode("latin-1") if lease.buffer.format is not NULL else None
-        dtype = dtype_of_format(format, item, lease_memoryview(lease))
+        dtype = dtype_of_lease(lease)
     if lease.buffer.strides is NULL:
         mv_c_strides(ndim, shape, item, strides)
     else:
@@ -87,6 +86,20 @@ cdef View view_of(Lease lease, object dtype, bint writable):
     if writable:
         check_writable(lease, lease.buffer.readonly, ndim, shape, strides, item)
     return make_view(lease, lease.buffer.buf, ndim, shape, strides, dtype, not writable)
+
+
+cdef object dtype_of_lease(Lease lease):
+    """What the exporter's format stands for. NumPy reads formats with structure, off an empty view that repeats them: to ask
+    the exporter for a second buffer could give another answer."""
+    cdef int64_t nothing[1]
+    cdef View words
+    if lease.buffer.format is NULL:
+        return dtype_of_format("B", lease.buffer.itemsize, None, lease.owner)
+    format = <bytes>lease.buffer.format
+    nothing[0] = 0
+    words = make_view(lease, lease.buffer.buf, 1, nothing, nothing, np.dtype(f"V{lease.buffer.itemsize}"), True)
+    words._format = format
+    return dtype_of_format(format.decode("latin-1"), lease.buffer.itemsize, words, lease.owner)
 
 
 def from_region(exporter, owner, offset, sizes, steps, dtype, bint writable):

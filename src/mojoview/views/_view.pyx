@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
     MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS,
-    MV_MAX_NDIM, MV_READONLY, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
 )
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.views._bits cimport make_bits
@@ -413,7 +413,7 @@ cdef class View:
         buffer.len = d.size * <int64_t>d.itemsize
         buffer.itemsize = d.itemsize
         buffer.readonly = (d.flags & MV_READONLY) != 0
-        buffer.ndim = d.ndim
+        buffer.ndim = d.ndim if flags & PyBUF_ND else 1  # without a shape: a row of bytes, as memoryview and bytes say
         buffer.format = <char *>self._format if flags & PyBUF_FORMAT else NULL
         buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
         buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES and d.ndim else NULL
@@ -570,7 +570,9 @@ cdef int set_dtype(View self, object dtype) except -1:
     if info is None:
         info = dtype_info(dtype)
     code, bits, itemsize, logical, swapped, alignment, format, _ = <tuple>info
-    if logical == MV_VOID and dtype.subdtype is not None:
+    if logical == MV_RECORD:
+        alignment = dtype.alignment
+    elif logical == MV_VOID and dtype.subdtype is not None:
         return set_sub_array(self, dtype.subdtype[0], dtype.subdtype[1])
     d.dtype_code = code
     d.dtype_bits = bits
@@ -661,7 +663,8 @@ cdef object to_array(View self):
     """An ndarray on the view's memory, also where no protocol has words for the dtype: through the bytes of the region."""
     cdef int64_t low = 0, high = 0
     if self._format is not None:
-        return np.asarray(self)
+        array = np.asarray(self)
+        return array if array.dtype is self._dtype else array.view(self._dtype)  # np.record, long long, metadata
     cdef View region = cut(self)
     cdef mv_desc *d = region.desc
     shape, strides = int64_tuple(d.shape, d.ndim), int64_tuple(d.strides, d.ndim)
@@ -672,6 +675,7 @@ cdef object to_array(View self):
     d.strides[0] = 1
     set_dtype(region, BYTE)
     finish(region)
+    region._exposed = True  # np.ndarray keeps the object and not the export: to release it must not free the memory
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
 
 

@@ -30,8 +30,6 @@ static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *stri
         }
     for (int k = 0; k < ndim; k++) {
         int64_t reach;
-        if (shape[k] == 1)
-            continue; /* the stride of an axis of length 1 is never used */
         if (__builtin_mul_overflow(shape[k] - 1, strides[k], &reach) ||
             __builtin_add_overflow(reach < 0 ? lo : hi, reach, reach < 0 ? &lo : &hi))
             return false;
@@ -125,12 +123,12 @@ static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     return 0;
 }
 
-/* Strides of `d` seen with another C-order shape of the same size; false where that needs a copy.
+/* Strides of `d` (whose flags are derived) seen with another C-order shape of the same size; false where that needs a copy.
  * Dimensions of both shapes are matched in groups of equal size; inside a group the old axes must be mergeable. */
 static inline bool mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides) {
     int64_t old_shape[MV_MAX_NDIM], old_strides[MV_MAX_NDIM];
     int old_ndim = 0;
-    if (d->size == 0) {
+    if (d->size == 0 || d->flags & MV_C_CONTIGUOUS) {
         mv_c_strides(ndim, shape, (int64_t)d->itemsize, strides);
         return true;
     }

@@ -19,7 +19,7 @@ from mojoview.memory.errors import (
     ZeroCopyError,
 )
 from mojoview.views import _view
-from mojoview.views._acquire import from_address, from_array, from_buffer
+from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
 from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
 from mojoview.views._dlpack_import import from_dlpack
@@ -73,12 +73,12 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     """
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
-    if copy == "never":
-        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
+    if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
+        raise ArgumentError(f"view(copy=...): expected 'never', 'if_needed' or 'always', got {copy if isinstance(copy, str) else type(copy)}")
     if copy == "always":
         return _duplicate(obj, writable)
-    if copy != "if_needed":
-        raise ArgumentError(f"view(copy={copy!r}): expected 'never', 'if_needed' or 'always'")
+    if copy == "never":
+        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
     try:
         return _share(obj, writable)
     except (ZeroCopyError, ArgumentError, ReadOnlyError, LayoutError):
@@ -143,26 +143,21 @@ def _share(obj: Any, writable: bool) -> View:
     if _speaks_arrow(obj):  # before the buffer protocol, which knows no validity
         return from_arrow(obj, writable)
     try:
+        if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
+            return from_region(obj, obj, 0, (), None, obj.dtype, writable)
         return from_buffer(obj, writable)
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
         refusal = error.with_traceback(None)  # which would hold this frame, and so `obj`, until the cycle collector comes
-    try:
-        # NumPy's scalars describe a copy of themselves that is gone by the time one reads it.
-        interface = None if isinstance(obj, np.generic) else getattr(obj, "__array_interface__", None)
-    except Exception as error:
-        raise InterfaceError(f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}") from error
+    interface = _interface_of(obj)
     if interface is not None:
         return from_interface(obj, interface, writable)
     if hasattr(type(obj), "__dlpack__"):  # before the CUDA interface: it holds the memory and waits for its stream
         return from_dlpack(obj, writable)
     if hasattr(type(obj), "__arrow_c_device_array__") or hasattr(type(obj), "__arrow_c_device_stream__"):
         return from_arrow(obj, writable)
-    try:
-        interface = getattr(obj, "__cuda_array_interface__", None)
-    except Exception as error:
-        raise InterfaceError(f"view({type(obj).__name__}): its __cuda_array_interface__ raises {type(error).__name__}: {error}") from error
+    interface = _interface_of(obj, "__cuda_array_interface__")
     if interface is not None:
         return from_cuda_interface(obj, interface, writable)
     raise _refusal(obj, writable, refusal) from refusal
@@ -171,6 +166,15 @@ def _share(obj: Any, writable: bool) -> View:
 def _speaks_arrow(obj: Any) -> bool:
     kind = type(obj)
     return hasattr(kind, "__arrow_c_array__") or hasattr(kind, "__arrow_c_stream__")
+
+
+def _interface_of(obj: Any, protocol: str = "__array_interface__") -> Any:
+    if isinstance(obj, np.generic):
+        return None  # NumPy's scalars describe a copy of themselves that is gone by the time one reads it
+    try:
+        return getattr(obj, protocol, None)
+    except Exception as error:
+        raise InterfaceError(f"view({type(obj).__name__}): its {protocol} raises {type(error).__name__}: {error}") from error
 
 
 def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
@@ -201,9 +205,14 @@ def _duplicate(obj: Any, writable: bool) -> View:
         return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
     if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
         return _share_pandas(obj, writable, "always")
-    if not isinstance(obj, View) and _speaks_arrow(obj):  # not through NumPy, which turns integers with nulls into floats
-        from mojoview.views.arrow import in_place
-        return _duplicate(in_place(_share(obj, False)), writable)
+    if not isinstance(obj, ndarray | View):
+        try:
+            shared = _share(obj, False)
+        except (ZeroCopyError, ArgumentError):
+            if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
+                raise
+        else:  # not through NumPy, which turns integers with nulls into floats
+            return _duplicate(shared if isinstance(shared, View) else _in_place(shared), writable)
     try:
         array = np.asarray(obj)
     except MojoViewError:
@@ -212,6 +221,12 @@ def _duplicate(obj: Any, writable: bool) -> View:
         raise ArgumentError(f"view({type(obj).__name__}): NumPy makes no array of it ({error})") from error
     dtype_info(array.dtype)  # refuses references in our own words
     return from_array(_aligned_copy(array), writable)
+
+
+def _in_place(shared: Any) -> View:
+    from mojoview.views.arrow import in_place
+
+    return in_place(shared)
 
 
 def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
