@@ -54,27 +54,60 @@ def plain(element):
     return [plain(part) for part in element] if hasattr(element, "arrow_format") else element
 
 
-NUMBERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32(),
-           pa.float64()]
+NUMBERS = [
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint16(),
+    pa.uint32(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float32(),
+    pa.float64(),
+]
 MOMENT = dt.datetime(2024, 2, 29, 12, 30, 5)
-FIXED = [pa.array([1, None, 3, 4], kind) for kind in NUMBERS] + [
-    pa.array([MOMENT, None, MOMENT], pa.timestamp(unit, zone)) for unit in ("s", "ms", "us", "ns") for zone in (None, "Europe/Oslo", "+01:00")] + [
-    pa.array([dt.timedelta(1), None], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")] + [
-    pa.array([dt.date(2024, 1, 1), None], pa.date32()), pa.array([dt.date(2024, 1, 1), None], pa.date64()),
-    pa.array([dt.time(1, 2, 3), None], pa.time32("s")), pa.array([dt.time(1, 2, 3), None], pa.time32("ms")),
-    pa.array([dt.time(1, 2, 3), None], pa.time64("us")), pa.array([dt.time(1, 2, 3), None], pa.time64("ns")),
-    pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-3.00")], pa.decimal128(10, 2)), pa.array([decimal.Decimal("1.25")], pa.decimal256(40, 2)),
-    pa.array([b"abc", None, b"xyz"], pa.binary(3)), pa.array([None, None], pa.month_day_nano_interval())]
+FIXED = (
+    [pa.array([1, None, 3, 4], kind) for kind in NUMBERS]
+    + [
+        pa.array([MOMENT, None, MOMENT], pa.timestamp(unit, zone))
+        for unit in ("s", "ms", "us", "ns")
+        for zone in (None, "Europe/Oslo", "+01:00")
+    ]
+    + [pa.array([dt.timedelta(1), None], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")]
+    + [
+        pa.array([dt.date(2024, 1, 1), None], pa.date32()),
+        pa.array([dt.date(2024, 1, 1), None], pa.date64()),
+        pa.array([dt.time(1, 2, 3), None], pa.time32("s")),
+        pa.array([dt.time(1, 2, 3), None], pa.time32("ms")),
+        pa.array([dt.time(1, 2, 3), None], pa.time64("us")),
+        pa.array([dt.time(1, 2, 3), None], pa.time64("ns")),
+        pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-3.00")], pa.decimal128(10, 2)),
+        pa.array([decimal.Decimal("1.25")], pa.decimal256(40, 2)),
+        pa.array([b"abc", None, b"xyz"], pa.binary(3)),
+        pa.array([None, None], pa.month_day_nano_interval()),
+    ]
+)
 NESTED = [
-    (pa.array(["a", None, "", "hé"]), StringView), (pa.array(["a", None], pa.large_string()), StringView),
-    (pa.array([b"a", None, b"\xff"]), StringView), (pa.array([b"a", None], pa.large_binary()), StringView),
+    (pa.array(["a", None, "", "hé"]), StringView),
+    (pa.array(["a", None], pa.large_string()), StringView),
+    (pa.array([b"a", None, b"\xff"]), StringView),
+    (pa.array([b"a", None], pa.large_binary()), StringView),
     (pa.array(["short", None, "longer than twelve bytes"], pa.string_view()), InlineStringView),
-    (pa.array([b"short", b"\xff" * 40, None], pa.binary_view()), InlineStringView), (pa.array([True, None, False, True]), BooleanView),
-    (pa.nulls(4), NullView), (pa.array([[1, 2], None, [], [3]]), ListView), (pa.array([["a"], ["b", None]], pa.large_list(pa.string())), ListView),
-    (pa.array([[1, 2], [3], None], pa.list_view(pa.int8())), ListView), (pa.array([[1], [2, 3]], pa.large_list_view(pa.int8())), ListView),
-    (pa.array([[1, 2], None, [5, 6]], pa.list_(pa.int32(), 2)), FixedListView), (pa.array([[("k", 1), ("l", 2)], None], pa.map_(pa.string(), pa.int32())), ListView),
-    (pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}]), StructView), (pa.array(["x", "y", None, "x"]).dictionary_encode(), DictionaryView),
-    (pa.array([[{"a": [1, 2]}], [], [{"a": None}, {"a": [3]}]]), ListView)]
+    (pa.array([b"short", b"\xff" * 40, None], pa.binary_view()), InlineStringView),
+    (pa.array([True, None, False, True]), BooleanView),
+    (pa.nulls(4), NullView),
+    (pa.array([[1, 2], None, [], [3]]), ListView),
+    (pa.array([["a"], ["b", None]], pa.large_list(pa.string())), ListView),
+    (pa.array([[1, 2], [3], None], pa.list_view(pa.int8())), ListView),
+    (pa.array([[1], [2, 3]], pa.large_list_view(pa.int8())), ListView),
+    (pa.array([[1, 2], None, [5, 6]], pa.list_(pa.int32(), 2)), FixedListView),
+    (pa.array([[("k", 1), ("l", 2)], None], pa.map_(pa.string(), pa.int32())), ListView),
+    (pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}]), StructView),
+    (pa.array(["x", "y", None, "x"]).dictionary_encode(), DictionaryView),
+    (pa.array([[{"a": [1, 2]}], [], [{"a": None}, {"a": [3]}]]), ListView),
+]
 
 
 def check_round_trip(array, view):
@@ -135,7 +168,9 @@ def test_all_other_types_have_small_views(array, kind):
     assert [plain(x) for x in v[1:3]] == expected[1:3]
     assert plain(v[-1]) == expected[-1]
     mask = v.mask
-    assert (np.asarray(mask) if mask is not None else np.zeros(len(array), bool)).tolist() == [x is None for x in expected]
+    assert (np.asarray(mask) if mask is not None else np.zeros(len(array), bool)).tolist() == [
+        x is None for x in expected
+    ]
     assert buffers(check_round_trip(array, v)) == buffers(array)
     for start, stop in ((0, 0), (1, 2), (1, len(array)), (0, len(array) - 1)):
         check_round_trip(array[start:stop], v[start:stop])
@@ -143,7 +178,12 @@ def test_all_other_types_have_small_views(array, kind):
     with pytest.raises(ZeroCopyError):
         v[::-1]
     assert len(v[1:1:2]) == 0
-    for index, error in ((len(array), IndexingError), (-len(array) - 1, IndexingError), (1.0, IndexingError), (slice("1", None), ArgumentError)):
+    for index, error in (
+        (len(array), IndexingError),
+        (-len(array) - 1, IndexingError),
+        (1.0, IndexingError),
+        (slice("1", None), ArgumentError),
+    ):
         with pytest.raises(error):
             v[index]
     with pytest.raises(ZeroCopyError):
@@ -258,19 +298,23 @@ def test_case_b82_one_offset_serves_values_and_validity():
     assert np.asarray(v.mask).tolist() == [x is None for x in expected]
 
 
-@given(values=st.lists(st.one_of(st.none(), st.integers(-100, 100)), max_size=40), cuts=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=4))
+@given(
+    values=st.lists(st.one_of(st.none(), st.integers(-100, 100)), max_size=40),
+    cuts=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=4),
+)
 def test_slices_of_slices_agree_with_pyarrow(values, cuts):
     array = pa.array(values, pa.int16())
     view = mv.view(array)
     for start, stop in cuts:
-        values, array, view = values[start:stop], array[start:max(start, stop)], view[start:stop]
+        values, array, view = values[start:stop], array[start : max(start, stop)], view[start:stop]
     assert [plain(x) for x in view] == values
     assert pa.array(view).to_pylist() == values
     assert [plain(x) for x in mv.view(array)] == values
     assert np.asarray(view.mask).tolist() == [x is None for x in values] if view.masked else None not in values
 
 
-# -- views of NumPy memory, out --------------------------------------------------------------------------------------------
+# -- views of NumPy memory, out ----------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("letter", "bhilqBHILQefd")
 def test_numbers_go_out_in_place(letter):
@@ -326,14 +370,27 @@ def test_booleans_go_out_only_where_bits_were_asked_for():
         v.__arrow_c_array__(7)
 
 
-REFUSED = [(np.zeros(2, ">f4"), ZeroCopyError, "byte order"), (np.zeros(2, ">M8[s]"), ZeroCopyError, "byte order"), (np.zeros(2, "F"), ZeroCopyError, "complex64"),
-           (np.zeros(2, "g"), ZeroCopyError, "no items"), (np.zeros(2, "U2"), ZeroCopyError, "no items"), (np.zeros(2, "i4,i4"), ZeroCopyError, "no items"),
-           (np.zeros(2, "M8[D]"), ZeroCopyError, "cast"), (np.zeros(2, "M8[25s]"), ZeroCopyError, "cast"), (np.zeros(4)[::2], LayoutError, "side by side"),
-           (np.zeros(4)[::-1], LayoutError, "side by side"), (np.zeros((2, 3), order="F"), LayoutError, "C order"), (np.zeros(()), ShapeError, "0 dimensions"),
-           (np.ma.zeros((2, 2), "i4"), None, ""), (np.ma.array(np.zeros((2, 2)), mask=np.eye(2)), MaskError, "one dimension")]
+REFUSED = [
+    (np.zeros(2, ">f4"), ZeroCopyError, "byte order"),
+    (np.zeros(2, ">M8[s]"), ZeroCopyError, "byte order"),
+    (np.zeros(2, "F"), ZeroCopyError, "complex64"),
+    (np.zeros(2, "g"), ZeroCopyError, "no items"),
+    (np.zeros(2, "U2"), ZeroCopyError, "no items"),
+    (np.zeros(2, "i4,i4"), ZeroCopyError, "no items"),
+    (np.zeros(2, "M8[D]"), ZeroCopyError, "cast"),
+    (np.zeros(2, "M8[25s]"), ZeroCopyError, "cast"),
+    (np.zeros(4)[::2], LayoutError, "side by side"),
+    (np.zeros(4)[::-1], LayoutError, "side by side"),
+    (np.zeros((2, 3), order="F"), LayoutError, "C order"),
+    (np.zeros(()), ShapeError, "0 dimensions"),
+    (np.ma.zeros((2, 2), "i4"), None, ""),
+    (np.ma.array(np.zeros((2, 2)), mask=np.eye(2)), MaskError, "one dimension"),
+]
 
 
-@pytest.mark.parametrize(("array", "error", "words"), REFUSED, ids=[f"{case[0].dtype}{case[0].strides}" for case in REFUSED])
+@pytest.mark.parametrize(
+    ("array", "error", "words"), REFUSED, ids=[f"{case[0].dtype}{case[0].strides}" for case in REFUSED]
+)
 def test_what_arrow_cannot_say_is_refused(array, error, words):
     v = mv.view(array)
     if error is None:
@@ -347,11 +404,13 @@ def test_what_arrow_cannot_say_is_refused(array, error, words):
 
 def test_opaque_numbers_are_not_passed_off_as_binary():
     from producers.dlpack import Producer
+
     with pytest.raises(ZeroCopyError, match="type code 4"):
         mv.view(Producer((np.ctypeslib.ctypes.c_uint16 * 4)(), (4,), (1,), code=4, bits=16)).__arrow_c_array__()
 
 
-# -- chunks ----------------------------------------------------------------------------------------------------------------
+# -- chunks ------------------------------------------------------------------------------------------------------------
+
 
 def test_chunks_stay_apart():
     chunked = pa.chunked_array([[1, 2], [], [3, None, 5]])
@@ -415,7 +474,8 @@ def test_tables_are_chunks_of_structs():
     assert len(mv.view(reader)) == 6
 
 
-# -- polars, devices, options ------------------------------------------------------------------------------------------------
+# -- polars, devices, options ------------------------------------------------------------------------------------------
+
 
 def test_polars_both_ways():
     pl = pytest.importorskip("polars")
@@ -471,7 +531,9 @@ def test_arrow_memory_is_never_writable():
     assert not mv.view(pa.array([1, 2]), writable=True, copy="always").readonly
 
 
-@pytest.mark.parametrize("array", [pa.array([1.5, None]), pa.array(["a", None]), pa.array([[1], None]), pa.array([True])])
+@pytest.mark.parametrize(
+    "array", [pa.array([1.5, None]), pa.array(["a", None]), pa.array([[1], None]), pa.array([True])]
+)
 def test_exports_hold_the_memory_until_the_consumer_lets_go(array):
     values = array.to_pylist()
     before, bytes_before = live_leases(), pa.total_allocated_bytes()
@@ -490,8 +552,13 @@ def test_exports_hold_the_memory_until_the_consumer_lets_go(array):
 
 def test_dropped_capsules_leak_nothing():
     a = np.arange(4.0)
-    views = [mv.view(a), mv.view(a.reshape(2, 2)), mv.view(np.ma.array(a, mask=[0, 1, 0, 0])), mv.view(pa.array(["a", None])),
-             mv.view(pa.array([[1], None]))]
+    views = [
+        mv.view(a),
+        mv.view(a.reshape(2, 2)),
+        mv.view(np.ma.array(a, mask=[0, 1, 0, 0])),
+        mv.view(pa.array(["a", None])),
+        mv.view(pa.array([[1], None])),
+    ]
     before = live_leases()
     for v in views:
         for _ in range(50):

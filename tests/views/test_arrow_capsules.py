@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from producers import capsules
+from producers.arrow import RELEASE_ARRAY, Array, DeviceArray, Producer, StreamProducer, array_of, schema_of
 
 import mojoview as mv
 from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import DeviceError, InterfaceError, MojoViewError, ZeroCopyError
 from mojoview.views.arrow import StringView
-from producers import capsules
-from producers.arrow import RELEASE_ARRAY, Array, DeviceArray, Producer, StreamProducer, array_of, schema_of
 
 
 def ints(*values):
@@ -37,7 +37,9 @@ def text(data: bytes):
 
 
 def bits(*flags):
-    return (ctypes.c_uint8 * 8)(*[sum(bool(flag) << k for k, flag in enumerate(flags[8 * i:8 * i + 8])) for i in range(8)])
+    return (ctypes.c_uint8 * 8)(
+        *[sum(bool(flag) << k for k, flag in enumerate(flags[8 * i : 8 * i + 8])) for i in range(8)]
+    )
 
 
 def numbers(**fields):
@@ -46,8 +48,17 @@ def numbers(**fields):
 
 def nested():
     """list<struct<n: int64, s: string>> with a dictionary-encoded third field."""
-    fields = [numbers(name="n"), Producer("u", 3, (None, offsets(0, 1, 3, 6), text(b"abbccc")), name="s"),
-              Producer("i", 3, (None, offsets(0, 0, 1)), name="d", dictionary=Producer("u", 2, (None, offsets(0, 1, 2), text(b"xy"))))]
+    fields = [
+        numbers(name="n"),
+        Producer("u", 3, (None, offsets(0, 1, 3, 6), text(b"abbccc")), name="s"),
+        Producer(
+            "i",
+            3,
+            (None, offsets(0, 0, 1)),
+            name="d",
+            dictionary=Producer("u", 2, (None, offsets(0, 1, 2), text(b"xy"))),
+        ),
+    ]
     return Producer("+l", 2, (None, offsets(0, 2, 3)), children=[Producer("+s", 3, (None,), children=fields)])
 
 
@@ -83,8 +94,11 @@ def test_a_moved_array_cannot_be_taken_twice():
 
 
 def test_a_refused_array_is_released_once():
-    for producer in (numbers(offset=-1), Producer("u", 1, (None, offsets(0, -5), text(b"x"))), Producer("+s", 3, (None,), children=[
-            Producer("l", 2, (None, ints(1, 2)))])):
+    for producer in (
+        numbers(offset=-1),
+        Producer("u", 1, (None, offsets(0, -5), text(b"x"))),
+        Producer("+s", 3, (None,), children=[Producer("l", 2, (None, ints(1, 2)))]),
+    ):
         before = live_leases()
         with pytest.raises(InterfaceError):
             mv.view(producer)
@@ -105,23 +119,38 @@ def test_a_refused_type_leaves_the_array_alone():
 
 
 WRONG = {
-    "length": lambda: numbers(offset=2**62 + 1), "negative length": lambda: Producer("l", -1, (None, ints())),
-    "overflow": lambda: Producer("l", 2**61, (None, ints(1)), offset=2**61), "null_count": lambda: numbers(null_count=4),
-    "null_count -2": lambda: numbers(null_count=-2), "nulls without bitmap": lambda: numbers(null_count=1),
-    "buffers": lambda: Producer("l", 1, (None,)), "more buffers": lambda: Producer("l", 1, (None, ints(1), None)),
-    "negative buffers": lambda: numbers(n_buffers=-1), "no list": lambda: numbers(lists=False), "no data": lambda: Producer("l", 1, (None, None)),
-    "children": lambda: numbers(children=[numbers()]), "missing child": lambda: Producer("+l", 1, (None, offsets(0, 1))),
+    "length": lambda: numbers(offset=2**62 + 1),
+    "negative length": lambda: Producer("l", -1, (None, ints())),
+    "overflow": lambda: Producer("l", 2**61, (None, ints(1)), offset=2**61),
+    "null_count": lambda: numbers(null_count=4),
+    "null_count -2": lambda: numbers(null_count=-2),
+    "nulls without bitmap": lambda: numbers(null_count=1),
+    "buffers": lambda: Producer("l", 1, (None,)),
+    "more buffers": lambda: Producer("l", 1, (None, ints(1), None)),
+    "negative buffers": lambda: numbers(n_buffers=-1),
+    "no list": lambda: numbers(lists=False),
+    "no data": lambda: Producer("l", 1, (None, None)),
+    "children": lambda: numbers(children=[numbers()]),
+    "missing child": lambda: Producer("+l", 1, (None, offsets(0, 1))),
     "array children": lambda: Producer("+l", 1, (None, offsets(0, 1)), children=[numbers()], n_children=0),
     "no child list": lambda: Producer("+l", 0, (None, None), n_buffers=0, n_children=1, schema_children=1, lists=False),
-    "negative children": lambda: Producer("+s", 0, (None,), schema_children=-1), "no offsets": lambda: Producer("+l", 1, (None, None), children=[numbers()]),
-    "no text": lambda: Producer("u", 1, (None, offsets(0, 3), None)), "no string offsets": lambda: Producer("u", 1, (None, None, text(b"abc"))),
-    "end": lambda: Producer("u", 1, (None, offsets(0, -1), text(b"abc"))), "no bits": lambda: Producer("b", 1, (None, None)),
+    "negative children": lambda: Producer("+s", 0, (None,), schema_children=-1),
+    "no offsets": lambda: Producer("+l", 1, (None, None), children=[numbers()]),
+    "no text": lambda: Producer("u", 1, (None, offsets(0, 3), None)),
+    "no string offsets": lambda: Producer("u", 1, (None, None, text(b"abc"))),
+    "end": lambda: Producer("u", 1, (None, offsets(0, -1), text(b"abc"))),
+    "no bits": lambda: Producer("b", 1, (None, None)),
     "short field": lambda: Producer("+s", 4, (None,), children=[numbers()]),
-    "short lists": lambda: Producer("+w:2", 2, (None,), children=[numbers()]), "list width": lambda: Producer("+w:x", 1, (None,), children=[numbers()]),
-    "width": lambda: Producer("w:-3", 1, (None, ints(1))), "width text": lambda: Producer("w:abc", 1, (None, ints(1))),
-    "decimal": lambda: Producer("d:3", 1, (None, ints(1))), "decimal bits": lambda: Producer("d:3,1,77", 1, (None, ints(1))),
-    "decimal text": lambda: Producer("d:a,b", 1, (None, ints(1))), "dictionary array": lambda: _without_dictionary(),
-    "metadata": lambda: Producer("n", 0, (), metadata=struct.pack("=i", -1)), "deep": lambda: _deep(80),
+    "short lists": lambda: Producer("+w:2", 2, (None,), children=[numbers()]),
+    "list width": lambda: Producer("+w:x", 1, (None,), children=[numbers()]),
+    "width": lambda: Producer("w:-3", 1, (None, ints(1))),
+    "width text": lambda: Producer("w:abc", 1, (None, ints(1))),
+    "decimal": lambda: Producer("d:3", 1, (None, ints(1))),
+    "decimal bits": lambda: Producer("d:3,1,77", 1, (None, ints(1))),
+    "decimal text": lambda: Producer("d:a,b", 1, (None, ints(1))),
+    "dictionary array": lambda: _without_dictionary(),
+    "metadata": lambda: Producer("n", 0, (), metadata=struct.pack("=i", -1)),
+    "deep": lambda: _deep(80),
 }
 
 
@@ -179,7 +208,9 @@ def view_words(size, buffer=0, start=0):
     return (ctypes.c_int32 * 4)(size, 0, buffer, start)
 
 
-@pytest.mark.parametrize("words", [(-1, 0, 0), (13, -1, 0), (13, 1, 0), (13, 0, -1), (13, 0, 8), (2**31 - 1, 0, 2**31 - 1)])
+@pytest.mark.parametrize(
+    "words", [(-1, 0, 0), (13, -1, 0), (13, 1, 0), (13, 0, -1), (13, 0, 8), (2**31 - 1, 0, 2**31 - 1)]
+)
 def test_string_views_that_lie_are_refused(words):
     data = text(b"twenty bytes of text")
     sound = mv.view(Producer("vu", 1, (None, view_words(14, 0, 6), data, ints(20))))
@@ -221,7 +252,12 @@ def test_metadata_and_names_go_through():
 
 
 def test_wrong_capsules():
-    for pair in ((5, 6), (None, None), (numbers().__arrow_c_array__()[0],) * 2, (numbers().__arrow_c_array__()[1],) * 2):
+    for pair in (
+        (5, 6),
+        (None, None),
+        (numbers().__arrow_c_array__()[0],) * 2,
+        (numbers().__arrow_c_array__()[1],) * 2,
+    ):
         kind = type("Wrong", (), {"__arrow_c_array__": lambda self, schema=None, pair=pair: pair})
         with pytest.raises(InterfaceError):
             mv.view(kind())
@@ -229,16 +265,22 @@ def test_wrong_capsules():
         mv.view(type("Odd", (), {"__arrow_c_array__": lambda self, schema=None: 5})())
     with pytest.raises(InterfaceError):
         mv.view(type("Odd", (), {"__arrow_c_stream__": lambda self, schema=None: 5})())
+
+    def refuse(self, schema=None):
+        raise ValueError("no way")
+
+    refuses = type("Refuses", (), {"__arrow_c_array__": refuse})()
     with pytest.raises(ZeroCopyError, match="no way"):
-        def refuse(self, schema=None):
-            raise ValueError("no way")
-        mv.view(type("Refuses", (), {"__arrow_c_array__": refuse})())
+        mv.view(refuses)
 
 
 def test_arrays_on_a_device_are_refused():
     producer = numbers()
     device = DeviceArray(producer.array, 0, 2, None)
-    pair = capsules.new(ctypes.addressof(producer.schema), "arrow_schema"), capsules.new(ctypes.addressof(device), "arrow_device_array")
+    pair = (
+        capsules.new(ctypes.addressof(producer.schema), "arrow_schema"),
+        capsules.new(ctypes.addressof(device), "arrow_device_array"),
+    )
     kind = type("OnGpu", (), {"__arrow_c_device_array__": lambda self, schema=None, **_: pair})
     with pytest.raises(DeviceError):
         mv.view(kind())
@@ -251,7 +293,8 @@ def test_arrays_on_a_device_are_refused():
     assert producer.released["array"] == 1
 
 
-# -- streams ---------------------------------------------------------------------------------------------------------------
+# -- streams -----------------------------------------------------------------------------------------------------------
+
 
 def test_streams_are_read_to_the_end_and_released_once():
     chunks = [numbers(), Producer("l", 0, (None, None)), Producer("l", 1, (None, ints(9)))]
@@ -289,7 +332,8 @@ def test_streams_that_fail_give_everything_back():
     assert (bad.released, wrong.released["array"]) == (1, 1)
 
 
-# -- what we hand out --------------------------------------------------------------------------------------------------------
+# -- what we hand out --------------------------------------------------------------------------------------------------
+
 
 def test_children_may_be_moved_away_from_our_arrays():
     v = mv.view(np.arange(6.0).reshape(2, 3))
@@ -338,29 +382,78 @@ sys.kept = view.__arrow_c_array__(), view
 
 
 def test_releases_may_come_after_python_has_ended():
-    done = subprocess.run([sys.executable, "-c", AFTER_PYTHON], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_PYTHON],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# -- anything at all -----------------------------------------------------------------------------------------------------------
+# -- anything at all ---------------------------------------------------------------------------------------------------
 
 COUNTS = st.one_of(st.integers(-2, 6), st.sampled_from([2**31, 2**62, 2**63 - 1, -(2**63)]))
-FORMATS = st.one_of(st.sampled_from(["l", "i", "b", "u", "Z", "vu", "n", "+s", "+l", "+L", "+w:2", "+vl", "+m", "d:3,1", "w:3", "tsu:", "+ud:", "+r"]), st.text(max_size=4))
+FORMATS = st.one_of(
+    st.sampled_from(
+        [
+            "l",
+            "i",
+            "b",
+            "u",
+            "Z",
+            "vu",
+            "n",
+            "+s",
+            "+l",
+            "+L",
+            "+w:2",
+            "+vl",
+            "+m",
+            "d:3,1",
+            "w:3",
+            "tsu:",
+            "+ud:",
+            "+r",
+        ]
+    ),
+    st.text(max_size=4),
+)
 
 
-@given(format=FORMATS, length=COUNTS, null_count=COUNTS, offset=COUNTS, buffers=st.lists(st.sampled_from([None, 1, 2]), max_size=5),
-       n_buffers=st.one_of(st.none(), st.integers(-1, 5)), children=st.integers(0, 3), data=st.binary(min_size=0, max_size=64),
-       dictionary=st.booleans(), lists=st.booleans())
-def test_any_array_is_viewed_or_refused(format, length, null_count, offset, buffers, n_buffers, children, data, dictionary, lists):
+@given(
+    format=FORMATS,
+    length=COUNTS,
+    null_count=COUNTS,
+    offset=COUNTS,
+    buffers=st.lists(st.sampled_from([None, 1, 2]), max_size=5),
+    n_buffers=st.one_of(st.none(), st.integers(-1, 5)),
+    children=st.integers(0, 3),
+    data=st.binary(min_size=0, max_size=64),
+    dictionary=st.booleans(),
+    lists=st.booleans(),
+)
+def test_any_array_is_viewed_or_refused(
+    format, length, null_count, offset, buffers, n_buffers, children, data, dictionary, lists
+):
     if any(0xD800 <= ord(c) < 0xE000 or c == "\0" for c in format):
         format = "?"
     memory = (ctypes.c_uint8 * (1 << 16))(*data)
-    # What the interface cannot tell, how large buffers are, is kept true: counts beyond the memory come with no buffers.
+    # What the interface cannot tell, how large buffers are, is kept true: counts beyond the memory have no buffers.
     sound = abs(length) <= 6 and abs(offset) <= 6
-    producer = Producer(format, length, [memory if item is not None and sound else None for item in buffers], null_count=null_count, offset=offset,
-                        n_buffers=None if n_buffers is None else min(n_buffers, len(buffers)), lists=lists,
-                        children=[numbers(name=str(k)) for k in range(children)], dictionary=numbers() if dictionary else None)
+    producer = Producer(
+        format,
+        length,
+        [memory if item is not None and sound else None for item in buffers],
+        null_count=null_count,
+        offset=offset,
+        n_buffers=None if n_buffers is None else min(n_buffers, len(buffers)),
+        lists=lists,
+        children=[numbers(name=str(k)) for k in range(children)],
+        dictionary=numbers() if dictionary else None,
+    )
     before = live_leases()
     try:
         v = mv.view(producer)

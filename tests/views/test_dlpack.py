@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from producers.dlpack import COPIED, READ_ONLY, tensor_of
 
 import mojoview as mv
 from mojoview.memory._lease import live_leases
@@ -22,7 +23,9 @@ from mojoview.memory.errors import (
     StreamError,
     ZeroCopyError,
 )
-from producers.dlpack import COPIED, READ_ONLY, tensor_of
+
+if np.lib.NumpyVersion(np.__version__) < "2.1.0":
+    pytest.skip("NumPy speaks versioned DLPack from 2.1 on", allow_module_level=True)
 
 NUMERIC = "?bhilqBHILQefdFD"
 
@@ -62,7 +65,13 @@ def test_every_number_crosses_both_ways_at_one_address(letter):
     np.testing.assert_array_equal(b, a)
 
 
-@given(hnp.arrays(st.sampled_from([np.dtype(c) for c in NUMERIC]), hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)), st.data())
+@given(
+    hnp.arrays(
+        st.sampled_from([np.dtype(c) for c in NUMERIC]),
+        hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
+    ),
+    st.data(),
+)
 def test_any_window_crosses_both_ways(a, data):
     window = a[data.draw(hnp.basic_indices(a.shape, allow_newaxis=True))] if a.ndim else a
     window = window if isinstance(window, np.ndarray) and window.ndim <= 8 else a
@@ -74,7 +83,8 @@ def test_any_window_crosses_both_ways(a, data):
         if window.size:
             assert address(b) == v.ptr == address(window)
             assert [s for s, n in zip(b.strides, b.shape, strict=True) if n > 1] == [
-                s for s, n in zip(window.strides, window.shape, strict=True) if n > 1]
+                s for s, n in zip(window.strides, window.shape, strict=True) if n > 1
+            ]
 
 
 def test_case_b16_writing_follows_the_capsule():
@@ -203,12 +213,18 @@ REFUSED = [
     (np.zeros(2, "g"), ZeroCopyError, "no code"),
     (np.zeros(2, "G"), ZeroCopyError, "no code"),
     (np.zeros(2, "i4,f8"), ZeroCopyError, "no code"),
-    (np.zeros(3, {"names": ["d"], "formats": ["f8"], "offsets": [4], "itemsize": 12})["d"], LayoutError, "items of 8 bytes"),
+    (
+        np.zeros(3, {"names": ["d"], "formats": ["f8"], "offsets": [4], "itemsize": 12})["d"],
+        LayoutError,
+        "items of 8 bytes",
+    ),
     (np.ma.array([1, 2], mask=[0, 1]), MaskError, "mask"),
 ]
 
 
-@pytest.mark.parametrize(("array", "error", "words"), REFUSED, ids=[str(case[0].dtype) + case[1].__name__ for case in REFUSED])
+@pytest.mark.parametrize(
+    ("array", "error", "words"), REFUSED, ids=[str(case[0].dtype) + case[1].__name__ for case in REFUSED]
+)
 def test_what_dlpack_cannot_say_is_refused(array, error, words):
     v = mv.view(array)
     for options in ({"max_version": (1, 0)}, {}):
@@ -218,17 +234,20 @@ def test_what_dlpack_cannot_say_is_refused(array, error, words):
     v.release()
 
 
-@pytest.mark.parametrize(("options", "error"), [
-    ({}, ReadOnlyError),
-    ({"max_version": (0, 8)}, ReadOnlyError),
-    ({"max_version": (1, 0), "dl_device": (2, 0)}, DeviceError),
-    ({"max_version": (1, 0), "dl_device": (1, 1)}, DeviceError),
-    ({"max_version": (1, 0), "copy": 1}, ArgumentError),
-    ({"max_version": 1}, ArgumentError),
-    ({"max_version": (1,)}, ArgumentError),
-    ({"max_version": ("1", "0")}, TypeError),
-    ({"max_version": (1, 0), "stream": 1}, StreamError),
-])
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, ReadOnlyError),
+        ({"max_version": (0, 8)}, ReadOnlyError),
+        ({"max_version": (1, 0), "dl_device": (2, 0)}, DeviceError),
+        ({"max_version": (1, 0), "dl_device": (1, 1)}, DeviceError),
+        ({"max_version": (1, 0), "copy": 1}, ArgumentError),
+        ({"max_version": 1}, ArgumentError),
+        ({"max_version": (1,)}, ArgumentError),
+        ({"max_version": ("1", "0")}, TypeError),
+        ({"max_version": (1, 0), "stream": 1}, StreamError),
+    ],
+)
 def test_requests_that_cannot_be_met(options, error):
     v = mv.view(np.zeros(2))
     with pytest.raises(error):

@@ -14,20 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import mojoview as mv
-from mojoview.memory._lease import live_leases
-from mojoview.memory.errors import (
-    DeviceError,
-    DTypeError,
-    InterfaceError,
-    LayoutError,
-    MojoViewError,
-    ReadOnlyError,
-    ShapeError,
-    ZeroCopyError,
-)
-from mojoview.views._dlpack_import import from_dlpack
 from producers import capsules
 from producers.dlpack import (
     ALLOCATE,
@@ -47,6 +33,20 @@ from producers.dlpack import (
     consume,
     tensor_of,
 )
+
+import mojoview as mv
+from mojoview.memory._lease import live_leases
+from mojoview.memory.errors import (
+    DeviceError,
+    DTypeError,
+    InterfaceError,
+    LayoutError,
+    MojoViewError,
+    ReadOnlyError,
+    ShapeError,
+    ZeroCopyError,
+)
+from mojoview.views._dlpack_import import from_dlpack
 
 
 def doubles(n=12):
@@ -148,14 +148,30 @@ def test_overlap_and_read_only_refuse_writing():
     assert mv.view(Producer(doubles(), (3,), (0,))).strides == (0,)
 
 
-@pytest.mark.parametrize(("code", "bits", "lanes", "flags", "itemsize"), [
-    (4, 16, 1, 0, 2), (10, 8, 1, 0, 1), (14, 8, 1, 0, 1), (17, 4, 2, 0, 1), (17, 4, 1, PADDED, 1), (15, 6, 1, PADDED, 1), (2, 32, 4, 0, 16),
-    (2, 128, 1, 0, 16), (2, 8, 1, 0, 1), (5, 32, 1, 0, 4), (0, 128, 1, 0, 16), (3, 64, 1, 0, 8), (6, 16, 1, 0, 2), (77, 24, 1, 0, 3)])
+@pytest.mark.parametrize(
+    ("code", "bits", "lanes", "flags", "itemsize"),
+    [
+        (4, 16, 1, 0, 2),
+        (10, 8, 1, 0, 1),
+        (14, 8, 1, 0, 1),
+        (17, 4, 2, 0, 1),
+        (17, 4, 1, PADDED, 1),
+        (15, 6, 1, PADDED, 1),
+        (2, 32, 4, 0, 16),
+        (2, 128, 1, 0, 16),
+        (2, 8, 1, 0, 1),
+        (5, 32, 1, 0, 4),
+        (0, 128, 1, 0, 16),
+        (3, 64, 1, 0, 8),
+        (6, 16, 1, 0, 2),
+        (77, 24, 1, 0, 3),
+    ],
+)
 def test_dtypes_that_numpy_has_not_stay_opaque_and_keep_their_name(code, bits, lanes, flags, itemsize):
     producer = Producer(doubles(), (4,), (1,), code=code, bits=bits, lanes=lanes, flags=flags)
     v = mv.view(producer)
     assert v.dtype == np.dtype(("V", itemsize))
-    assert np.asarray(v).tobytes() == bytes(producer.memory)[:4 * itemsize]
+    assert np.asarray(v).tobytes() == bytes(producer.memory)[: 4 * itemsize]
     if flags & PADDED:
         return  # how it was padded is the producer's flag, which a view does not carry
     for options in ({}, {"copy": True}):
@@ -177,8 +193,17 @@ def test_device_memory_is_described_and_never_touched():
     producer = Producer(4096, (3,), (1,), device=(CUDA, 1))
     v = mv.view(producer)
     assert (v.device, v.__dlpack_device__(), v.ptr) == ("cuda:1", (2, 1), 4096)
-    for touch in (np.asarray, memoryview, list, bytes, lambda v: v[0], lambda v: v.__array_interface__, lambda v: mv.view(v, copy="always"),
-                  lambda v: v.__dlpack__(copy=True), lambda v: v.__arrow_c_array__()):
+    for touch in (
+        np.asarray,
+        memoryview,
+        list,
+        bytes,
+        lambda v: v[0],
+        lambda v: v.__array_interface__,
+        lambda v: mv.view(v, copy="always"),
+        lambda v: v.__dlpack__(copy=True),
+        lambda v: v.__arrow_c_array__(),
+    ):
         with pytest.raises(DeviceError, match="cuda:1"):
             touch(v)
     _, tensor = tensor_of(capsule := v[1:].__dlpack__(max_version=(1, 0), stream=7))
@@ -204,7 +229,8 @@ def test_a_producer_that_refuses_is_quoted():
     assert producer.calls == [{"max_version": (1, 3), "copy": False}]
 
 
-# -- our own deleters ---------------------------------------------------------------------------------------------------
+# -- our own deleters --------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("version", [(1, 0), None])
 def test_the_deleter_may_run_on_a_foreign_thread_without_the_gil(version):
@@ -230,18 +256,25 @@ libc = ctypes.CDLL(None)
 libc.__cxa_atexit.argtypes = [ctypes.c_void_p] * 3
 for version in (None, (1, 0)):
     managed = consume(view.__dlpack__(max_version=version))
-    libc.__cxa_atexit(ctypes.cast(managed.deleter, ctypes.c_void_p), ctypes.addressof(managed), None)  # runs when Python is gone
+    libc.__cxa_atexit(ctypes.cast(managed.deleter, ctypes.c_void_p), ctypes.addressof(managed), None)  # after Python
 sys.kept = view.__dlpack__(), view
 """
 
 
 def test_the_deleter_may_run_after_python_has_ended():
-    done = subprocess.run([sys.executable, "-c", AFTER_PYTHON], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_PYTHON],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# -- the C function table -----------------------------------------------------------------------------------------------
+# -- the C function table ----------------------------------------------------------------------------------------------
+
 
 def view_table():
     return Table.from_address(capsules.pointer(mv.View.__dict__["__dlpack_c_exchange_api__"], "dlpack_exchange_api"))
@@ -299,6 +332,7 @@ def test_our_table_allocates():
 
 def tabled(producer, *, stream=None, fails=False, version=1, previous=None):
     """A type whose function table hands out the producer's tensor."""
+
     def from_object(obj, out):
         out[0] = ctypes.addressof(producer.structure)
         return 0
@@ -309,9 +343,25 @@ def tabled(producer, *, stream=None, fails=False, version=1, previous=None):
 
     # No exception leaves a ctypes callback. Our own function, which fails with one for what is no View, stands in.
     failing = FROM_OBJECT(ctypes.cast(view_table().from_object, ctypes.c_void_p).value)
-    table = Table(version, 3, previous, ALLOCATE(), failing if fails else FROM_OBJECT(from_object), TO_OBJECT(), None, STREAM(current_stream))
-    kind = type("Tabled", (), {"__dlpack_c_exchange_api__": capsules.new(ctypes.addressof(table), "dlpack_exchange_api"), "table": table,
-                               "__dlpack__": lambda self, **_: producer.__dlpack__(**_)})
+    table = Table(
+        version,
+        3,
+        previous,
+        ALLOCATE(),
+        failing if fails else FROM_OBJECT(from_object),
+        TO_OBJECT(),
+        None,
+        STREAM(current_stream),
+    )
+    kind = type(
+        "Tabled",
+        (),
+        {
+            "__dlpack_c_exchange_api__": capsules.new(ctypes.addressof(table), "dlpack_exchange_api"),
+            "table": table,
+            "__dlpack__": lambda self, **_: producer.__dlpack__(**_),
+        },
+    )
     return kind()
 
 
@@ -367,20 +417,45 @@ def test_our_own_views_cross_through_the_table():
     assert w.owner is v
 
 
-# -- anything at all -----------------------------------------------------------------------------------------------------
+# -- anything at all ---------------------------------------------------------------------------------------------------
 
 EXTENTS = st.one_of(st.integers(-2, 5), st.sampled_from([2**31, 2**62, 2**63 - 1, -(2**63)]))
 
 
-@given(shape=st.lists(EXTENTS, max_size=9), strides=st.one_of(st.none(), st.lists(EXTENTS, max_size=9)), code=st.integers(0, 30),
-       bits=st.sampled_from([0, 1, 4, 6, 8, 16, 32, 64, 128, 255]), lanes=st.sampled_from([0, 1, 2, 65535]), ndim=st.integers(-3, 10),
-       device=st.sampled_from([0, 1, 1, 1, 2, 3, 13, 300, -1]), offset=st.sampled_from([0, 0, 8, 2**63, 2**64 - 1]),
-       null=st.booleans(), legacy=st.booleans(), flags=st.integers(0, 7), version=st.sampled_from([0, 1, 1, 1, 2]), writable=st.booleans())
-def test_any_tensor_is_viewed_or_refused(shape, strides, code, bits, lanes, ndim, device, offset, null, legacy, flags, version, writable):
+@given(
+    shape=st.lists(EXTENTS, max_size=9),
+    strides=st.one_of(st.none(), st.lists(EXTENTS, max_size=9)),
+    code=st.integers(0, 30),
+    bits=st.sampled_from([0, 1, 4, 6, 8, 16, 32, 64, 128, 255]),
+    lanes=st.sampled_from([0, 1, 2, 65535]),
+    ndim=st.integers(-3, 10),
+    device=st.sampled_from([0, 1, 1, 1, 2, 3, 13, 300, -1]),
+    offset=st.sampled_from([0, 0, 8, 2**63, 2**64 - 1]),
+    null=st.booleans(),
+    legacy=st.booleans(),
+    flags=st.integers(0, 7),
+    version=st.sampled_from([0, 1, 1, 1, 2]),
+    writable=st.booleans(),
+)
+def test_any_tensor_is_viewed_or_refused(
+    shape, strides, code, bits, lanes, ndim, device, offset, null, legacy, flags, version, writable
+):
     ndim = min(ndim, len(shape), len(strides) if strides is not None else 9)
     memory = (ctypes.c_char * 4096)()
-    producer = Producer(None if null else memory, shape, strides, ndim=ndim, code=code, bits=bits, lanes=lanes, device=(device, 0),
-                        byte_offset=offset, legacy=legacy, flags=flags, version=(version, 0))
+    producer = Producer(
+        None if null else memory,
+        shape,
+        strides,
+        ndim=ndim,
+        code=code,
+        bits=bits,
+        lanes=lanes,
+        device=(device, 0),
+        byte_offset=offset,
+        legacy=legacy,
+        flags=flags,
+        version=(version, 0),
+    )
     before = live_leases()
     taken = 0
     try:

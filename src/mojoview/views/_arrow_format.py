@@ -1,4 +1,4 @@
-"""Arrow's words: format strings and NumPy dtypes, and the two records in which types and arrays travel between C and Python.
+"""Arrow's words: format strings and NumPy dtypes, and the records in which types and arrays travel.
 
 Source: Apache Arrow, "The Arrow C data interface", section "Data type description – format strings".
 """
@@ -46,21 +46,42 @@ class ArrowNode(NamedTuple):
         return self._replace(offset=self.offset + start, length=length, null_count=nulls)
 
 
-_NUMBERS = {"c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4", "g": "f8"}
+_NUMBERS = {
+    "c": "i1",
+    "C": "u1",
+    "s": "i2",
+    "S": "u2",
+    "i": "i4",
+    "I": "u4",
+    "l": "i8",
+    "L": "u8",
+    "e": "f2",
+    "f": "f4",
+    "g": "f8",
+}
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 # Where the dtype does not say all, the view keeps the format: True.
 _FIXED: dict[str, tuple[np.dtype[Any], bool]] = (
     {code: (np.dtype(name), False) for code, name in _NUMBERS.items()}
     | {f"tD{unit}": (np.dtype(f"m8[{name}]"), False) for unit, name in _UNITS.items()}
     | {f"ts{unit}:": (np.dtype(f"M8[{name}]"), False) for unit, name in _UNITS.items()}
-    | {"tdD": (np.dtype("i4"), True), "tdm": (np.dtype("M8[ms]"), True),
-       "tts": (np.dtype("i4"), True), "ttm": (np.dtype("i4"), True), "ttu": (np.dtype("i8"), True), "ttn": (np.dtype("i8"), True),
-       "tiM": (np.dtype("i4"), True), "tiD": (np.dtype("V8"), True), "tin": (np.dtype("V16"), True)})
+    | {
+        "tdD": (np.dtype("i4"), True),
+        "tdm": (np.dtype("M8[ms]"), True),
+        "tts": (np.dtype("i4"), True),
+        "ttm": (np.dtype("i4"), True),
+        "ttu": (np.dtype("i8"), True),
+        "ttn": (np.dtype("i8"), True),
+        "tiM": (np.dtype("i4"), True),
+        "tiD": (np.dtype("V8"), True),
+        "tin": (np.dtype("V16"), True),
+    }
+)
 _DTYPES = {dtype: code for code, (dtype, keeps) in _FIXED.items() if not keeps}
 
 
 def fixed_dtype(format: str) -> tuple[np.dtype[Any], bool] | None:
-    """The dtype of items that have their bytes in place, and whether the format says more than it; None for all other types.
+    """The dtype of items that have their bytes in place, and whether the format says more; None for other types.
 
     Raises
     ------
@@ -112,10 +133,14 @@ def format_of(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "S" or (dtype.kind == "V" and dtype.names is None):
         return f"w:{dtype.itemsize}"
     if dtype.kind == "b":
-        raise ZeroCopyError("Arrow export: Arrow keeps booleans as bits, these are bytes; hand out view.cast('u1'), or ask for a schema of "
-                            "booleans to get a copy")
+        raise ZeroCopyError(
+            "Arrow export: Arrow keeps booleans as bits, these are bytes; hand out view.cast('u1'), or ask for a "
+            "schema of booleans to get a copy"
+        )
     if dtype.kind in "mM":
-        raise ZeroCopyError(f"Arrow export: Arrow has no 64-bit {dtype}, only units of s, ms, us and ns; hand out view.cast('i8')")
+        raise ZeroCopyError(
+            f"Arrow export: Arrow has no 64-bit {dtype}, only units of s, ms, us and ns; hand out view.cast('i8')"
+        )
     raise ZeroCopyError(f"Arrow export: Arrow has no items of dtype {dtype}")
 
 
@@ -140,7 +165,9 @@ def buffer_count(format: str) -> int:
         count = 2
     if format[:2] == "+u" or format == "+r" or (first == "+" and format[1:2] not in "swlLmv"):
         names = {"+u": "union", "+r": "run-end encoded"}
-        raise ZeroCopyError(f"Arrow type {format!r}: mojoview has no view of {names.get(format[:2], 'this')} arrays; decode it first")
+        raise ZeroCopyError(
+            f"Arrow type {format!r}: mojoview has no view of {names.get(format[:2], 'this')} arrays; decode it first"
+        )
     return count
 
 

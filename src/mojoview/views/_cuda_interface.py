@@ -31,8 +31,9 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     Returns
     -------
     View
-        Borrows the memory; its `device` is "cuda:N", where N comes from `__dlpack_device__` if the exporter has it, else 0. The stream,
-        where one is stated, goes on to whoever takes the memory from the view: the view itself waits for nothing.
+        Borrows the memory; its `device` is "cuda:N", where N comes from `__dlpack_device__` if the exporter has it,
+        else 0. The stream, where one is stated, goes on to whoever takes the memory from the view: the view waits for
+        nothing.
 
     Raises
     ------
@@ -41,8 +42,8 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     StreamError
         Stream 0, or what is no stream.
     MaskError
-        A byte mask: its sense (nonzero = valid) is the opposite of the descriptor's, and turning it round would take a device kernel. A
-        bitmap (typestr ``<t1``) is kept.
+        A byte mask: its sense (nonzero = valid) is the opposite of the descriptor's, and turning it round would take a
+        device kernel. A bitmap (typestr ``<t1``) is kept.
 
     Notes
     -----
@@ -54,7 +55,9 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     if interface.get("version") not in (2, 3):
         raise InterfaceError(f"{what}: expected version 2 or 3, got {interface.get('version')!r}")
     if not isinstance(interface.get("data"), tuple):
-        raise ArgumentError(f"{what}: data must be (address, read-only flag), got {type(interface.get('data')).__name__}")
+        raise ArgumentError(
+            f"{what}: data must be (address, read-only flag), got {type(interface.get('data')).__name__}"
+        )
     stream = _stream(what, interface.get("stream"))
     device_id = _device_id(owner)
     values = from_interface(owner, {**interface, "version": 3, "mask": None}, writable, _PROTOCOL)
@@ -67,15 +70,31 @@ def interface_of(view: View, stream: int | None) -> dict[str, Any]:
     """The description of a view on device memory, for `View.__cuda_array_interface__`."""
     dtype = view.dtype
     described: dict[str, Any] = {
-        "version": 3, "shape": view.shape, "strides": None if view.contiguous else view.strides, "typestr": dtype.str,
+        "version": 3,
+        "shape": view.shape,
+        "strides": None if view.contiguous else view.strides,
+        "typestr": dtype.str,
         "descr": dtype.descr if dtype.names is not None else [("", dtype.str)],
-        "data": (view.ptr if view.size else 0, view.readonly), "stream": stream}
+        "data": (view.ptr if view.size else 0, view.readonly),
+        "stream": stream,
+    }
     if view.masked:
         bits = view.validity
         if bits is None or bits.offset:
-            raise MaskError(f"{_PROTOCOL}: only a bitmap that begins at a whole byte can be described; hand out view.data")
-        described["mask"] = SimpleNamespace(owner=view, __cuda_array_interface__={
-            "version": 3, "shape": (view.size,), "strides": None, "typestr": _BITS, "data": (bits.ptr, True), "stream": stream})
+            raise MaskError(
+                f"{_PROTOCOL}: only a bitmap that begins at a whole byte can be described; hand out view.data"
+            )
+        described["mask"] = SimpleNamespace(
+            owner=view,
+            __cuda_array_interface__={
+                "version": 3,
+                "shape": (view.size,),
+                "strides": None,
+                "typestr": _BITS,
+                "data": (bits.ptr, True),
+                "stream": stream,
+            },
+        )
     return described
 
 
@@ -83,7 +102,9 @@ def _stream(what: str, stream: Any) -> int | None:
     if stream is None:
         return None
     if not isinstance(stream, int) or isinstance(stream, bool) or stream < 1:
-        raise StreamError(f"{what}: stream {stream!r}: expected None, 1 (legacy default), 2 (per thread) or a handle; 0 is ambiguous")
+        raise StreamError(
+            f"{what}: stream {stream!r}: expected None, 1 (legacy default), 2 (per thread) or a handle; 0 is ambiguous"
+        )
     return stream
 
 
@@ -97,11 +118,15 @@ def _with_mask(what: str, values: View, mask: Any) -> View:
     if not isinstance(interface, dict):
         raise ArgumentError(f"{what}: mask must have {_PROTOCOL}, got {type(mask).__name__}")
     if interface.get("typestr") not in (_BITS, "|t1"):
-        raise MaskError(f"{what}: expected a bitmap as mask (typestr {_BITS}), got {interface.get('typestr')!r}, whose nonzero bytes mean "
-                        "valid; view the data without it")
+        raise MaskError(
+            f"{what}: expected a bitmap as mask (typestr {_BITS}), got {interface.get('typestr')!r}, whose nonzero "
+            "bytes mean valid; view the data without it"
+        )
     shape, data = interface.get("shape"), interface.get("data")
     if values.ndim != 1 or tuple(shape or ()) != values.shape or interface.get("strides") not in (None, (1,)):
-        raise MaskError(f"{what}: expected a compact bitmap of shape {values.shape} in one dimension, got shape {shape}")
+        raise MaskError(
+            f"{what}: expected a compact bitmap of shape {values.shape} in one dimension, got shape {shape}"
+        )
     if not isinstance(data, tuple) or len(data) != 2 or not isinstance(data[0], int) or (data[0] <= 0 and values.size):
         raise InterfaceError(f"{what}: the mask's data must be (address, read-only flag), got {data!r}")
     return _view.with_bitmap(values, mask, data[0])

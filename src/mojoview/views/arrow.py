@@ -1,7 +1,7 @@
-"""Views of Arrow arrays whose items do not have their bytes in place: small classes over plain `View`s of the same memory.
+"""Views of Arrow arrays whose items do not have their bytes in place: small classes over `View`s of the same memory.
 
-Strings are offsets and bytes, lists are offsets and values, dictionaries are codes and values: each part is a `View` (or one of
-these classes again) that kernels can take. Nothing is decoded or copied until a single element is asked for.
+Strings are offsets and bytes, lists are offsets and values, dictionaries are codes and values: each part is a `View`
+(or one of these classes again) that kernels can take. Nothing is decoded or copied until a single element is asked for.
 
 Source: Apache Arrow, "Arrow Columnar Format", sections "Physical Memory Layout" and "Variable-size Binary View Layout".
 """
@@ -13,14 +13,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, FieldError, IndexingError, InterfaceError, ReleasedError, ZeroCopyError
+from mojoview.memory.errors import (
+    ArgumentError,
+    FieldError,
+    IndexingError,
+    InterfaceError,
+    ReleasedError,
+    ZeroCopyError,
+)
 from mojoview.views import _arrow_export, _arrow_import
 from mojoview.views._arrow_format import ArrowNode, fixed_dtype
 from mojoview.views._bits import Bits
 from mojoview.views._view import View
 
-__all__ = ["ArrowView", "BooleanView", "DictionaryView", "FixedListView", "InlineStringView", "ListView", "NullView", "StringView",
-           "StructView", "open_node"]
+__all__ = [
+    "ArrowView",
+    "BooleanView",
+    "DictionaryView",
+    "FixedListView",
+    "InlineStringView",
+    "ListView",
+    "NullView",
+    "StringView",
+    "StructView",
+    "open_node",
+]
 
 
 class ArrowView:
@@ -45,8 +62,8 @@ class ArrowView:
 
     Notes
     -----
-    Indexing gives one element as a Python object (None where it is missing); slices in steps of 1 give windows. Exports the Arrow
-    PyCapsule interface, in the very same buffers. Thread safety: any thread; `release()` needs the caller's own care.
+    Indexing gives one element as a Python object (None where it is missing); slices in steps of 1 give windows. Exports
+    Arrow's PyCapsule interface, in the same buffers. Thread safety: any thread; `release()` needs the caller's own care.
     """
 
     kind: ClassVar[str] = "Arrow"
@@ -135,14 +152,16 @@ class ArrowView:
         self.release()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        raise ZeroCopyError(f"{type(self).__name__}: its elements are not side by side, so no array can share them; take its parts "
-                            "(offsets, bytes, values, codes), or list(view) for Python objects")
+        raise ZeroCopyError(
+            f"{type(self).__name__}: its elements are not side by side, so no array can share them; take its parts "
+            "(offsets, bytes, values, codes), or list(view) for Python objects"
+        )
 
     def __arrow_c_schema__(self) -> Any:
         return _arrow_export.export_type(self._node.type)
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """Capsules (schema, array) of the same buffers, which stay alive until the consumer releases them. No casts are made."""
+        """Capsules (schema, array) of the same buffers, alive until the consumer releases them. No casts are made."""
         return _arrow_export.export_node(self._node)
 
     def __arrow_c_device_array__(self, requested_schema: Any = None, **kwargs: Any) -> tuple[Any, Any]:
@@ -155,7 +174,8 @@ class ArrowView:
         if self._held is None:
             return f"<{type(self).__name__} released>"
         nulls = ", masked" if self.masked else ""
-        return f"<{type(self).__name__} {self.size} of Arrow type {self.arrow_format!r}{nulls}, owner {type(self.owner).__name__}>"
+        name, owner = type(self).__name__, type(self.owner).__name__
+        return f"<{name} {self.size} of Arrow type {self.arrow_format!r}{nulls}, owner {owner}>"
 
     def _part(self, buffer: int, dtype: str, offset: int, length: int) -> View:
         """A plain view of items in one of the buffers."""
@@ -218,7 +238,9 @@ class BooleanView(ArrowView):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy and not self.masked:
             return self.bits.unpack().astype(bool if dtype is None else dtype, copy=False)
-        raise ZeroCopyError("BooleanView: bits are not bytes, so no array can share them; use view.unpack(), which copies")
+        raise ZeroCopyError(
+            "BooleanView: bits are not bytes, so no array can share them; use view.unpack(), which copies"
+        )
 
     def _element(self, index: int) -> bool:
         return self.bits[index]
@@ -240,9 +262,11 @@ class StringView(ArrowView):
 
     @property
     def offsets(self) -> View:
-        """int32 or int64, shape (size + 1,): element k is bytes[offsets[k]:offsets[k + 1]]. Empty where there are no elements."""
+        """int32 or int64, shape (size + 1,): element k is bytes[offsets[k]:offsets[k + 1]]. Empty if there is none."""
         node = self._node
-        return self._part(1, "i4" if node.type.format in "uz" else "i8", node.offset, node.length + 1 if node.length else 0)
+        return self._part(
+            1, "i4" if node.type.format in "uz" else "i8", node.offset, node.length + 1 if node.length else 0
+        )
 
     @property
     def bytes(self) -> View:
@@ -270,7 +294,9 @@ class StringView(ArrowView):
         index = element_index(index, self.size)
         start, stop = int(offsets[index]), int(offsets[index + 1])
         if not 0 <= start <= stop <= data.size:
-            raise InterfaceError(f"{type(self).__name__}: element {index} covers bytes {start} to {stop} of {data.size}")
+            raise InterfaceError(
+                f"{type(self).__name__}: element {index} covers bytes {start} to {stop} of {data.size}"
+            )
         return data[start:stop]
 
     def _element(self, index: int) -> str | bytes:
@@ -290,7 +316,7 @@ class InlineStringView(ArrowView):
 
     @property
     def views(self) -> View:
-        """16 raw bytes each, shape (size,): int32 length, then 12 bytes, or 4 of a prefix, int32 buffer and int32 offset."""
+        """16 raw bytes each: int32 length, then 12 bytes of text, or 4 of a prefix, int32 buffer and int32 offset."""
         node = self._node
         return self._part(1, "V16", node.offset, node.length)
 
@@ -306,10 +332,10 @@ class InlineStringView(ArrowView):
     def at(self, index: int) -> View:
         """The bytes of one element, in place (uint8); `InterfaceError` where its view lies."""
         index = element_index(index, self.size)
-        words = self.views[index:index + 1].cast("i4")
+        words = self.views[index : index + 1].cast("i4")
         size = int(words[0])
         if 0 <= size <= 12:
-            return words.cast("u1")[4:4 + size]
+            return words.cast("u1")[4 : 4 + size]
         buffer, start, count = int(words[2]), int(words[3]), len(self._node.buffers) - 3
         if size < 0 or not 0 <= buffer < count:
             raise InterfaceError(f"InlineStringView: element {index} has {size} bytes in buffer {buffer} of {count}")
@@ -373,8 +399,10 @@ class FixedListView(ArrowView):
     def _check(self) -> None:
         node = self._node
         if (node.offset + node.length) * self.width > node.children[0].length:
-            raise InterfaceError(f"FixedListView: {node.offset} + {node.length} lists of {self.width} need more than the "
-                                 f"{node.children[0].length} values there are")
+            raise InterfaceError(
+                f"FixedListView: {node.offset} + {node.length} lists of {self.width} need more than the "
+                f"{node.children[0].length} values there are"
+            )
 
     @property
     def width(self) -> int:
@@ -386,16 +414,16 @@ class FixedListView(ArrowView):
 
     @property
     def values(self) -> Any:
-        """The values of this window's lists, one after the other: for plain numbers ``values.reshape(size, width)`` has two dimensions."""
+        """The values of this window's lists, one after the other; plain numbers take ``reshape(size, width)``."""
         node, width = self._node, self.width
         return open_node(node.children[0].cut(node.offset * width, node.length * width))
 
     def _element(self, index: int) -> Any:
-        return self.values[index * self.width:(index + 1) * self.width]
+        return self.values[index * self.width : (index + 1) * self.width]
 
 
 class StructView(ArrowView):
-    """Records kept by field. ``view["name"]`` is a field; where the record itself is missing, its fields hold anything."""
+    """Records kept by field. ``view["name"]`` is a field; where the record is missing, its fields hold anything."""
 
     kind = "struct"
     __slots__ = ()
@@ -404,7 +432,9 @@ class StructView(ArrowView):
         node = self._node
         for child in node.children:
             if child.length < node.offset + node.length:
-                raise InterfaceError(f"StructView: field {child.type.name!r} has {child.length} values for {node.offset} + {node.length}")
+                raise InterfaceError(
+                    f"StructView: field {child.type.name!r} has {child.length} values for {node.offset} + {node.length}"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -422,7 +452,11 @@ class StructView(ArrowView):
             return super().__getitem__(key)
         names = self.names
         if names.count(key) != 1:
-            raise FieldError(f"field {key!r}: expected one of {names}, once" if key in names else f"field {key!r}: expected one of {names}")
+            raise FieldError(
+                f"field {key!r}: expected one of {names}, once"
+                if key in names
+                else f"field {key!r}: expected one of {names}"
+            )
         node = self._node
         return open_node(node.children[names.index(key)].cut(node.offset, node.length))
 
@@ -463,8 +497,21 @@ class DictionaryView(ArrowView):
 
 
 _CLASSES: dict[str, type[ArrowView]] = {
-    "n": NullView, "b": BooleanView, "u": StringView, "U": StringView, "z": StringView, "Z": StringView, "vu": InlineStringView,
-    "vz": InlineStringView, "+l": ListView, "+L": ListView, "+m": ListView, "+vl": ListView, "+vL": ListView, "+s": StructView}
+    "n": NullView,
+    "b": BooleanView,
+    "u": StringView,
+    "U": StringView,
+    "z": StringView,
+    "Z": StringView,
+    "vu": InlineStringView,
+    "vz": InlineStringView,
+    "+l": ListView,
+    "+L": ListView,
+    "+m": ListView,
+    "+vl": ListView,
+    "+vL": ListView,
+    "+s": StructView,
+}
 
 
 def open_node(node: ArrowNode) -> Any:
@@ -505,8 +552,10 @@ def in_place(shared: Any) -> View:
         return shared.combine()
     if isinstance(shared, BooleanView):
         return shared.unpack()
-    raise ZeroCopyError(f"view({type(shared).__name__}, copy=...): elements of Arrow type {shared.arrow_format!r} have no fixed width; "
-                        "take its parts")
+    raise ZeroCopyError(
+        f"view({type(shared).__name__}, copy=...): elements of Arrow type {shared.arrow_format!r} have no fixed width; "
+        "take its parts"
+    )
 
 
 def window(key: slice, length: int) -> tuple[int, int]:

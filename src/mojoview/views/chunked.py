@@ -45,8 +45,8 @@ class ChunkedView:
 
     Notes
     -----
-    There is no address, no buffer and no array interface: `single()` gives the only chunk where there is just one, `combine()` copies.
-    Thread safety: any thread.
+    There is no address, no buffer and no array interface: `single()` gives the only chunk where there is just one,
+    `combine()` copies. Thread safety: any thread.
     """
 
     __slots__ = ("__weakref__", "_chunks", "_ends", "_type", "owner")
@@ -63,8 +63,12 @@ class ChunkedView:
             arrow_type = type_of(self._chunks[0])
         self._type = arrow_type
         for chunk in self._chunks:
-            if type_of(chunk)._replace(name="", metadata=None, flags=0) != arrow_type._replace(name="", metadata=None, flags=0):
-                raise DTypeError(f"ChunkedView: chunks of Arrow type {arrow_type.format!r} and {type_of(chunk).format!r}")
+            if type_of(chunk)._replace(name="", metadata=None, flags=0) != arrow_type._replace(
+                name="", metadata=None, flags=0
+            ):
+                raise DTypeError(
+                    f"ChunkedView: chunks of Arrow type {arrow_type.format!r} and {type_of(chunk).format!r}"
+                )
         self._ends = list(accumulate(len(chunk) for chunk in self._chunks))
         self.owner = owner
 
@@ -94,7 +98,9 @@ class ChunkedView:
 
     @property
     def ptr(self) -> int:
-        raise ZeroCopyError(f"ChunkedView.ptr: {len(self._chunks)} chunks have no common address; use the chunks, single() or combine()")
+        raise ZeroCopyError(
+            f"ChunkedView.ptr: {len(self._chunks)} chunks have no common address; use the chunks, single() or combine()"
+        )
 
     def single(self) -> Any:
         """The only chunk.
@@ -105,7 +111,9 @@ class ChunkedView:
             There is not exactly one.
         """
         if len(self._chunks) != 1:
-            raise ZeroCopyError(f"ChunkedView.single(): {len(self._chunks)} chunks; use them one by one, or combine(), which copies")
+            raise ZeroCopyError(
+                f"ChunkedView.single(): {len(self._chunks)} chunks; use them one by one, or combine(), which copies"
+            )
         return self._chunks[0]
 
     def combine(self) -> View:
@@ -151,27 +159,33 @@ class ChunkedView:
         begin, kept = 0, []
         for chunk, end in zip(self._chunks, self._ends, strict=True):
             if start < end and stop > begin:
-                kept.append(chunk[max(start - begin, 0):stop - begin])
+                kept.append(chunk[max(start - begin, 0) : stop - begin])
             begin = end
         return kept
 
     def _field(self, name: str) -> ChunkedView:
         fields = [field for field in self._type.children if field.name == name]
         if self._type.format != "+s" or len(fields) != 1:
-            raise DTypeError(f"field {name!r}: expected one of {tuple(field.name for field in self._type.children)}, each once")
-        return ChunkedView([chunk[name] for chunk in self._chunks if isinstance(chunk, StructView)], fields[0], owner=self.owner)
+            raise DTypeError(
+                f"field {name!r}: expected one of {tuple(field.name for field in self._type.children)}, each once"
+            )
+        return ChunkedView(
+            [chunk[name] for chunk in self._chunks if isinstance(chunk, StructView)], fields[0], owner=self.owner
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy and not self.masked:
             array = np.asarray(self.combine())
             return array if dtype is None else array.astype(dtype)
-        raise ZeroCopyError(f"ChunkedView: no array can share {len(self._chunks)} chunks; use them one by one, or combine(), which copies")
+        raise ZeroCopyError(
+            f"ChunkedView: no array can share {len(self._chunks)} chunks; use them one by one, or combine()"
+        )
 
     def __arrow_c_schema__(self) -> Any:
         return _arrow_export.export_type(self._type)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Capsule of the chunks, in the very same buffers, which stay alive until the consumer releases them. No casts are made."""
+        """Capsule of the chunks, in the same buffers, alive until the consumer releases them. No casts are made."""
         return _arrow_export.export_stream(self._type, self._parts())
 
     def __arrow_c_device_stream__(self, requested_schema: Any = None, **kwargs: Any) -> Any:

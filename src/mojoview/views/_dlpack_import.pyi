@@ -1,0 +1,3 @@
+from mojoview.views._view import View
+
+def from_dlpack(obj: object, writable: bool) -> View: ...
