@@ -14,7 +14,7 @@ from mojoview.memory.abi cimport (
 )
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.views._bits cimport make_bits
-from mojoview.views._dlpack cimport capsule_of, check_export, device_of
+from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._geometry cimport dimensions_held, int64_tuple, narrow, read_shape
 from mojoview.views.bits cimport mv_bit
 
@@ -503,7 +503,8 @@ cdef class View:
         cdef View copied
         if copy is not None and copy is not False and copy is not True:
             raise ArgumentError(f"__dlpack__(copy={copy!r}): expected None, False or True")
-        check_export(self, descriptor(self), self._stream, stream, dl_device, copy is True)
+        if not exports_plainly(descriptor(self)) or stream is not None or dl_device is not None:
+            check_export(self, self.desc, self._stream, stream, dl_device, copy is True)
         if copy is not True:
             return capsule_of(self, &self._exports, self.desc, max_version, False)
         copied = duplicate(self)

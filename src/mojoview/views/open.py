@@ -24,6 +24,7 @@ from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
 from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
+from mojoview.views._protocols import protocol_of
 from mojoview.views._view import View
 
 __all__ = ["from_ptr", "view"]
@@ -138,10 +139,13 @@ def _share(obj: Any, writable: bool) -> View:
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
         return _view.same(obj, not writable)
-    if hasattr(type(obj), "mojo"):  # a pandas object: only its accessor knows its blocks
+    protocol = protocol_of(obj)
+    if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
-    if _speaks_arrow(obj):  # before the buffer protocol, which knows no validity
+    if protocol == "arrow":
         return from_arrow(obj, writable)
+    if protocol == "dlpack":
+        return from_dlpack(obj, writable)
     try:
         if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
             return from_region(obj, obj, 0, (), None, obj.dtype, writable)
@@ -153,19 +157,12 @@ def _share(obj: Any, writable: bool) -> View:
     interface = _interface_of(obj)
     if interface is not None:
         return from_interface(obj, interface, writable)
-    if hasattr(type(obj), "__dlpack__"):  # before the CUDA interface: it holds the memory and waits for its stream
+    if hasattr(type(obj), "__dlpack__"):  # where the buffer said no
         return from_dlpack(obj, writable)
-    if hasattr(type(obj), "__arrow_c_device_array__") or hasattr(type(obj), "__arrow_c_device_stream__"):
-        return from_arrow(obj, writable)
     interface = _interface_of(obj, "__cuda_array_interface__")
     if interface is not None:
         return from_cuda_interface(obj, interface, writable)
     raise _refusal(obj, writable, refusal) from refusal
-
-
-def _speaks_arrow(obj: Any) -> bool:
-    kind = type(obj)
-    return hasattr(kind, "__arrow_c_array__") or hasattr(kind, "__arrow_c_stream__")
 
 
 def _interface_of(obj: Any, protocol: str = "__array_interface__") -> Any:
