@@ -1,4 +1,4 @@
-"""What it costs to hand memory over by DLPack and Arrow, beside NumPy and pyarrow. Run: python benchmarks/bench_exchange.py
+"""What it costs to hand memory over by DLPack and Arrow. Run: python benchmarks/bench_exchange.py
 
 Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to
 quote. Figures of producers include the destruction of a capsule that nobody took.
