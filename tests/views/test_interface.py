@@ -230,7 +230,7 @@ class BadTuple(tuple):
 
 ODD = [None, True, 0, -1, 2**64, 10**5000, 1.5, float("nan"), "x", b"x", "", (), [], {}, (1, 2, 3), (None, None), ("1", False), (1.5, False),
        (2**70, False), (-8, False), (0, False), (0, BadTruth()), object(), Raises, BadTruth(), BadTuple((1,)), BadTuple(()), bytearray(64), bytes(64),
-       memoryview(bytes(64))[::2], np.zeros(8), np.array(3), [("a", "<i4")], [("a", "<O")], [("a",)], [BadTruth()], (BadTruth(),), (2, BadTruth()),
+       memoryview(bytes(64))[::2], np.zeros(8), np.array(3), [("a", "<i4")], [("a", "<O")], [("a",)], [BadTruth()], (BadTruth(),), (BadTruth(), 2),
        "<f8", "|O", "O", "<O8", "|V8", "<M8[ns]", "<q", "(2,)<f4", "<f8,<f8", "<f3", ">U2", "|b1", "T", "<\0f8", "é", "<f8" * 1000]
 
 

@@ -101,8 +101,8 @@ def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
             "pandas; "
             "compute codes apart and assign pd.Categorical.from_codes(codes, dtype=...)"
         )
-    if kept.mask is not None and kept.mask.any():
-        raise MaskError(f"{what}: expected no missing values, got {int(kept.mask.sum())}; fill them first")
+    if missing := kept.missing():
+        raise MaskError(f"{what}: expected no missing values, got {missing}; fill them first")
     assert kept.data is not None
     if not kept.data.flags.writeable:
         raise ReadOnlyError(
@@ -173,7 +173,7 @@ def assign(df: pd.DataFrame, column: Any, out: Any) -> None:
         _check_publishable(df, array, what)
     series = pd.Series(array, index=df.index, copy=False)
     if found:
-        df.isetitem(found[0], series)
+        df.isetitem(found[0], series)  # type: ignore[arg-type]  # pandas aligns on the index, which is the frame's
     else:
         df[column] = series
 

@@ -162,7 +162,7 @@ def describe_arrays(signature, list arrays, list names, threads):
         for k in range(count):
             frames[k].views = frames[k].buffers = 0
             begun += 1
-            acquire(arrays[k], False, &frames[k], 0, signature.name)
+            acquire(arrays[k], False, True, &frames[k], 0, signature.name)
             check_input(signature, names[k], arrays[k], frames[k].args[0])
             args[k] = frames[k].args[0]
             size += args[k].size

@@ -100,7 +100,7 @@ cdef class Kernel:
 # For the modules that make kernels and run them on many arrays.
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option,
                           int flags)
-cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1
+cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1
 cdef void let_go(mv_frame *frame) noexcept
 cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
 cdef int thread_count(object threads) except -1

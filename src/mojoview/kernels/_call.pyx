@@ -252,7 +252,7 @@ cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) e
                                                                                         frame.args[at])
 
 
-cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1:
+cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1:
     """Fills frame.args[at] from an array of any kind; what it takes is held until let_go()."""
     frame.args[at] = &frame.desc[at]
     if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, frame.args[at]):
@@ -263,7 +263,7 @@ cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation
     elif isinstance(obj, View):
         return enter(frame, at, <View>obj)
     elif hasattr(type(obj), "mojo"):
-        column = obj.mojo.view()
+        column = obj.mojo.view(na="mask") if masks else obj.mojo.view()
         if not isinstance(column, View):
             raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
         return enter(frame, at, <View>column)
@@ -395,7 +395,7 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
                 frame.args[k] = NULL
                 numbers += 1
                 continue
-            acquire(obj, self.spec.array[k].writes, frame, k, self.signature.name)
+            acquire(obj, self.spec.array[k].writes, self.spec.flags & MV_TAKES_MASKS != 0, frame, k, self.signature.name)
             if common < 0 and self.spec.array[k].bits == 0:
                 common = k
         if numbers:

@@ -94,7 +94,7 @@ def _format(dtype: np.dtype[Any]) -> bytes | None:
     if dtype.kind in "iu" and dtype.isnative:  # long and long long are equal and have one entry here: that of the common name
         dtype = np.dtype(dtype.str)
     try:
-        exported = memoryview(np.empty(0, dtype))
+        exported = np.empty(0, dtype).data
         return exported.format.encode() if np.asarray(exported).dtype == dtype else None
     # ValueError: datetimes, alone or in a record, and overlapping fields. RuntimeError: NumPy cannot read its own words, which
     # omit trailing padding.
@@ -121,7 +121,8 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if dtype is None:
         raise DTypeError(f"{operation}: expected a dtype, got None")
     try:
-        return np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
+        return result
     except Exception as error:  # besides TypeError whatever a `dtype` attribute raises
         raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
 
@@ -169,12 +170,12 @@ def _parsed(format: str, exporter: Any) -> np.dtype[Any] | None:
 
 def _of_ctypes(owner: object) -> np.dtype[Any] | None:
     try:
-        return np.dtype(type(owner)).base  # type: ignore[call-overload, no-any-return]
+        return np.dtype(type(owner)).base
     except Exception:  # bit fields and pointers
         return None
 
 
-_CData = ctypes.Structure.__base__
+_CData: Any = ctypes.Structure.__base__
 
 # '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters are worth a table.
 _FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {

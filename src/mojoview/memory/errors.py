@@ -1,5 +1,7 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
+from typing import Any
+
 __all__ = [
     "AccessorError",
     "AlignmentError",
@@ -193,7 +195,7 @@ class KernelCompileError(KernelError):
         What the compiler said, with file, line and column (both counted from 1).
     """
 
-    def __init__(self, message: str, diagnostics: tuple = ()):
+    def __init__(self, message: str, diagnostics: tuple[Any, ...] = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
 

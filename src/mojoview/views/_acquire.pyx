@@ -10,7 +10,7 @@ from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN, dtype_info, dtype_of_format
+from mojoview.memory._dtype import KNOWN as _KNOWN, dtype_info, dtype_of_format
 from mojoview.memory.errors import ArgumentError, InterfaceError, LayoutError, ReadOnlyError, ShapeError, ZeroCopyError
 
 
@@ -20,7 +20,7 @@ cdef extern from "layout.h" nogil:
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
     bint mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize)
 
-cdef dict known_dtypes = KNOWN
+cdef dict known_dtypes = _KNOWN
 cdef type ndarray = np.ndarray
 cdef object INT64 = np.dtype("i8")
 

@@ -20,7 +20,7 @@ from mojoview.views.bits cimport mv_bit
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN, as_dtype, dtype_info
+from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info
 from mojoview.memory.errors import (
     ArgumentError, DeviceError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, MojoViewError, ProtocolError, RangeError,
     ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
@@ -32,7 +32,7 @@ cdef extern from "layout.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
     bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
 
-cdef dict known_dtypes = KNOWN
+cdef dict known_dtypes = _KNOWN
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 

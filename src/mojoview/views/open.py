@@ -191,7 +191,7 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
     if array.ndim > 2 or array.ndim == 0 or array.dtype.names is not None:
         raise MaskError(f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
                         "view array.data and array.mask")
-    return _view.with_mask(values, from_array(array.mask, False))
+    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
@@ -228,7 +228,7 @@ def _in_place(shared: Any) -> View:
 
 def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy in native memory order whose first element lies on a 64-byte boundary, as vector units like it."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     raw = np.empty(array.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     copy: ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
