@@ -268,7 +268,7 @@ def test_the_deleter_may_run_after_python_has_ended():
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
     )
     assert (done.returncode, done.stderr) == (0, "")
 
