@@ -25,11 +25,13 @@ from mojoview.views.dlpack cimport mv_let_go
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError
+from mojoview.memory.errors import (
+    ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError,
+)
 from mojoview.views._arrow_format import ArrowType, format_of
 
 
-# -- memory of what we hand out. A structure is only as large as its children; each can be moved away alone. ------------
+# -- memory of what we hand out. A structure is only as large as its children; each can be moved away alone. -----------
 
 cdef struct ArrayBlock:
     PyObject *holder       # a view or a lease
@@ -44,7 +46,8 @@ cdef struct SchemaBlock:
     void *slots[1]         # pointers to the children, the children, then the text
 
 
-cdef ArrayBlock *new_array(mv_arrow_array *out, int64_t n_buffers, int64_t n_children, holder, Py_ssize_t *consumers, extra) except NULL:
+cdef ArrayBlock *new_array(mv_arrow_array *out, int64_t n_buffers, int64_t n_children, holder, Py_ssize_t *consumers,
+                           extra) except NULL:
     """Makes `out` releasable; its buffers and children are still zero."""
     cdef int64_t k
     cdef ArrayBlock *block = <ArrayBlock *>calloc(
@@ -91,7 +94,8 @@ cdef void release_array(mv_arrow_array *array) noexcept nogil:
     mv_let_go(holder, consumers)
 
 
-cdef SchemaBlock *new_schema(mv_arrow_schema *out, int64_t n_children, bytes format, bytes name, bytes metadata, int64_t flags) except NULL:
+cdef SchemaBlock *new_schema(mv_arrow_schema *out, int64_t n_children, bytes format, bytes name, bytes metadata,
+                             int64_t flags) except NULL:
     cdef int64_t k
     cdef size_t text = len(format) + 1 + len(name) + 1
     cdef size_t head = sizeof(SchemaBlock) + n_children * (sizeof(void *) + sizeof(mv_arrow_schema))
@@ -129,7 +133,7 @@ cdef void release_schema(mv_arrow_schema *schema) noexcept nogil:
     schema.release = NULL
 
 
-# -- capsules: made with an empty structure, which is safe to drop, and filled then --------------------------------------
+# -- capsules: made with an empty structure, which is safe to drop, and filled then ------------------------------------
 
 cdef object new_capsule(size_t size, const char *name, PyCapsule_Destructor destructor):
     cdef void *memory = calloc(1, size)
@@ -171,7 +175,8 @@ cdef void drop_stream_capsule(object capsule) noexcept:
 
 
 cdef void drop_device_stream_capsule(object capsule) noexcept:
-    cdef mv_arrow_device_stream *stream = <mv_arrow_device_stream *>PyCapsule_GetPointer(capsule, "arrow_device_array_stream")
+    cdef mv_arrow_device_stream *stream
+    stream = <mv_arrow_device_stream *>PyCapsule_GetPointer(capsule, "arrow_device_array_stream")
     if stream.release is not NULL:
         stream.release(stream)
     free(stream)
@@ -218,7 +223,8 @@ cdef bytes item_format(View view, bint as_bits):
         if len(PLAIN) < 1024:
             PLAIN[view._dtype] = found
     if found[:1] == b"w" and view.desc.dtype_code != MV_OPAQUE:
-        raise ZeroCopyError(f"Arrow export: Arrow has no items of type code {view.desc.dtype_code} with {view.desc.dtype_bits} bits")
+        raise ZeroCopyError(f"Arrow export: Arrow has no items of type code {view.desc.dtype_code} with "
+                            f"{view.desc.dtype_bits} bits")
     return found
 
 
@@ -242,7 +248,8 @@ cdef int check_view(View view) except -1:
     if d.ndim == 0:
         raise ShapeError("Arrow export: an array has a length, got a view of 0 dimensions; use view.reshape(1)")
     if not d.flags & MV_C_CONTIGUOUS:
-        raise LayoutError(f"Arrow export: Arrow keeps items side by side in C order, got strides {view.strides} of shape {view.shape}; "
+        raise LayoutError(f"Arrow export: Arrow keeps items side by side in C order, got strides {view.strides} of "
+                          f"shape {view.shape}; "
                           "copy it first")
     if d.ndim > 1 and d.flags & MV_HAS_MASK:
         raise MaskError(f"Arrow export: a mask goes with one dimension, got {d.ndim}; hand out view.data and view.mask")
@@ -266,7 +273,8 @@ cdef int fill_view(mv_arrow_array *out, View view, bint as_bits) except -1:
         bits = d.mask + d.mask_offset // 8
         offset = d.mask_offset % 8
         nulls = -1
-        data -= offset * <int64_t>d.itemsize  # Arrow has one offset for both; these items exist: the bitmap came with them
+        # Arrow has one offset for both. The items before exist: the bitmap came with them.
+        data -= offset * <int64_t>d.itemsize
     if as_bits:
         values = bytearray((length + 7) // 8)
         mv_bits_pack(<const uint8_t *>data, 1, length, False, <uint8_t *><char *>values)
@@ -310,7 +318,7 @@ cdef int fill_node(mv_arrow_array *out, node) except -1:
     return 0
 
 
-# -- what views call -----------------------------------------------------------------------------------------------------
+# -- what views call ---------------------------------------------------------------------------------------------------
 
 def export_schema(View view not None):
     """export_schema(view)
@@ -422,7 +430,7 @@ cdef bint wants_bits(View view, requested) except -1:
             and strlen(schema.format) == 1 and schema.format[0] == b"b")
 
 
-# -- streams -------------------------------------------------------------------------------------------------------------
+# -- streams -----------------------------------------------------------------------------------------------------------
 
 @cython.final
 cdef class StreamSource:
@@ -455,7 +463,8 @@ def export_device_stream(kind, chunks, dict options):
     """
     refuse_options("__arrow_c_device_stream__", options)
     capsule = new_capsule(sizeof(mv_arrow_device_stream), "arrow_device_array_stream", drop_device_stream_capsule)
-    cdef mv_arrow_device_stream *stream = <mv_arrow_device_stream *>PyCapsule_GetPointer(capsule, "arrow_device_array_stream")
+    cdef mv_arrow_device_stream *stream
+    stream = <mv_arrow_device_stream *>PyCapsule_GetPointer(capsule, "arrow_device_array_stream")
     stream.device_type = MV_ARROW_CPU
     stream.get_schema = device_stream_schema
     stream.get_next = device_stream_next

@@ -51,8 +51,9 @@ def from_arrow(obj, bint writable):
     Returns
     -------
     View, ArrowView or ChunkedView
-        A `View` for items that have their bytes in place, a small class of `mojoview.views.arrow` for all other types, a `ChunkedView` for
-        a stream, which is read to its end. All borrow the memory and hold the producer's structures until the last view is gone.
+        A `View` for items that have their bytes in place, a small class of `mojoview.views.arrow` for all other types, a
+        `ChunkedView` for a stream, which is read to its end. All borrow the memory and hold the producer's structures until
+        the last view is gone.
 
     Raises
     ------
@@ -161,12 +162,14 @@ cdef object plain_view(str what, tuple plain, ArrayLease lease):
     cdef mv_arrow_array *a = &lease.array
     check_counts(what, a)
     if a.n_buffers != 2 or a.n_children or a.dictionary is not NULL:
-        raise InterfaceError(f"{what}: expected 2 buffers and no children for {plain[0]}, got {a.n_buffers} and {a.n_children}")
-    return fixed_view(what, lease, <const char *>a.buffers[1], a.offset, a.length, <const uint8_t *>a.buffers[0], a.null_count, plain)
+        raise InterfaceError(f"{what}: expected 2 buffers and no children for {plain[0]}, got {a.n_buffers} and "
+                             f"{a.n_children}")
+    return fixed_view(what, lease, <const char *>a.buffers[1], a.offset, a.length, <const uint8_t *>a.buffers[0],
+                      a.null_count, plain)
 
 
-cdef View fixed_view(str what, Lease lease, const char *data, int64_t offset, int64_t length, const uint8_t *bits, int64_t nulls,
-                     tuple plain):
+cdef View fixed_view(str what, Lease lease, const char *data, int64_t offset, int64_t length, const uint8_t *bits,
+                     int64_t nulls, tuple plain):
     """A 1-D view of `length` items from item `offset` on, and their validity."""
     dtype, keeps = plain
     cdef int64_t item = dtype.itemsize
@@ -174,7 +177,8 @@ cdef View fixed_view(str what, Lease lease, const char *data, int64_t offset, in
         raise InterfaceError(f"{what}: {offset} + {length} items of {dtype} overflow")
     if data is NULL and length and item:
         raise InterfaceError(f"{what}: no data buffer for {length} items")
-    cdef View view = make_view(lease, <void *>(data + offset * item) if length else <void *>data, 1, &length, &item, dtype, True)
+    cdef const char *first = data + offset * item if length else data
+    cdef View view = make_view(lease, <void *>first, 1, &length, &item, dtype, True)
     view._arrow = keeps
     if bits is not NULL and nulls and length:
         return with_bits(view, lease, bits, offset)
@@ -219,7 +223,8 @@ cdef object read_array(str what, const mv_arrow_array *a, kind, Lease lease):
     check_counts(what, a)
     expected = buffer_count(kind.format)
     if (a.n_buffers != expected if expected >= 0 else a.n_buffers < 3):
-        raise InterfaceError(f"{what}: {a.n_buffers} buffers for Arrow type {kind.format!r}, expected {expected if expected >= 0 else '3 or more'}")
+        raise InterfaceError(f"{what}: {a.n_buffers} buffers for Arrow type {kind.format!r}, expected "
+                             + (str(expected) if expected >= 0 else "3 or more"))
     if a.n_children != len(kind.children) or (a.n_children and a.children is NULL):
         raise InterfaceError(f"{what}: {a.n_children} child arrays for {len(kind.children)} of type {kind.format!r}")
     if (a.dictionary is NULL) != (kind.dictionary is None):
@@ -252,7 +257,7 @@ cdef bytes read_metadata(str what, const char *metadata):
     return PyBytes_FromStringAndSize(metadata, at)
 
 
-# -- what the classes of `arrow` build with. Addresses come from nodes, whose lease keeps them alive. -------------------
+# -- what the classes of `arrow` build with. Addresses come from nodes, whose lease keeps them alive. ------------------
 
 def view_of_node(node, dtype, keeps):
     """view_of_node(node, dtype, keeps)

@@ -16,7 +16,8 @@ from mojoview.memory.errors import ArgumentError, DeviceError, IndexingError, Ze
 cdef class Bits:
     """Bits()
 
-    A run of bits in somebody else's memory, least significant first: validity of an Arrow array, or its booleans. Made by views.
+    A run of bits in somebody else's memory, least significant first: validity of an Arrow array, or its booleans. Made
+    by views.
 
     Attributes
     ----------

@@ -12,11 +12,14 @@ from mojoview.memory.abi cimport (
     MV_BYTE_STRIDES, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_HAS_MASK, MV_PLAIN, MV_READONLY, MV_SWAPPED, mv_desc,
 )
 from mojoview.views.dlpack cimport (
-    MV_DL_CPU, MV_DL_IS_COPIED, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, mv_dl_block, mv_dl_fill, mv_dl_legacy, mv_dl_managed,
+    MV_DL_CPU, MV_DL_IS_COPIED, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, mv_dl_block, mv_dl_fill, mv_dl_legacy,
+    mv_dl_managed,
     mv_let_go,
 )
 
-from mojoview.memory.errors import ArgumentError, DeviceError, LayoutError, MaskError, ReadOnlyError, StreamError, ZeroCopyError
+from mojoview.memory.errors import (
+    ArgumentError, DeviceError, LayoutError, MaskError, ReadOnlyError, StreamError, ZeroCopyError,
+)
 
 cdef extern from "Python.h":
     PyObject *PyCapsule_New(void *pointer, const char *name, PyCapsule_Destructor destructor)
@@ -32,15 +35,17 @@ cdef tuple device_of(const mv_desc *d):
 
 cdef int check_export(object holder, const mv_desc *d, object pending, object stream, object dl_device,
                       bint copying) except -1:
-    """Whether this memory can be described to this consumer; `pending` is the stream on which it may still be written."""
+    """Whether this memory can be described to this consumer; on stream `pending` it may still be written."""
     if d.flags & MV_HAS_MASK:
         raise MaskError("__dlpack__ cannot carry the mask of this view; hand out view.data and view.mask")
     if d.flags & MV_SWAPPED:
         raise ZeroCopyError(f"__dlpack__: DLPack knows native byte order only, got dtype {holder.dtype}; copy it first")
     if d.dtype_bits == 0 or d.logical != MV_PLAIN:
-        raise ZeroCopyError(f"__dlpack__: DLPack has no code for dtype {holder.dtype}; hand out view.cast(...) as numbers")
+        raise ZeroCopyError(f"__dlpack__: DLPack has no code for dtype {holder.dtype}; hand out view.cast(...) as "
+                            "numbers")
     if d.flags & MV_BYTE_STRIDES and not copying:
-        raise LayoutError(f"__dlpack__: DLPack counts strides in items of {d.itemsize} bytes, got strides {holder.strides}")
+        raise LayoutError(f"__dlpack__: DLPack counts strides in items of {d.itemsize} bytes, got strides "
+                          f"{holder.strides}")
     if dl_device is not None and tuple(dl_device) != device_of(d):
         raise DeviceError(f"__dlpack__(dl_device={dl_device}): the memory is on device {device_of(d)}")
     if stream is not None or pending is not None:
@@ -52,10 +57,12 @@ cdef int check_stream(const mv_desc *d, object pending, object stream) except -1
     if d.flags & MV_DEVICE_MASK == 0:
         raise StreamError(f"__dlpack__(stream={stream!r}): host memory has no streams; pass None")
     if stream is not None and (not isinstance(stream, int) or isinstance(stream, bool) or stream < -1 or stream == 0):
-        raise StreamError(f"__dlpack__(stream={stream!r}): expected None, -1, 1 (legacy default), 2 (per thread) or a handle; "
+        raise StreamError(f"__dlpack__(stream={stream!r}): expected None, -1, 1 (legacy default), 2 (per thread) or a "
+                          "handle; "
                           "0 is ambiguous")
     if pending is not None and stream != -1 and (1 if stream is None else stream) != pending:
-        raise DeviceError(f"__dlpack__(stream={stream}): the memory belongs to work on stream {pending}; synchronise, then pass "
+        raise DeviceError(f"__dlpack__(stream={stream}): the memory belongs to work on stream {pending}; synchronise, "
+                          "then pass "
                           "stream=-1")
     return 0
 
@@ -77,7 +84,8 @@ cdef object capsule_of(object holder, Py_ssize_t *consumers, const mv_desc *d, o
             managed.flags |= MV_DL_IS_COPIED
         return capsule(managed, "dltensor_versioned", drop_managed_capsule)
     if d.flags & MV_READONLY:
-        raise ReadOnlyError("__dlpack__(): a capsule of before DLPack 1.0 cannot say that the memory is read-only; the consumer has "
+        raise ReadOnlyError("__dlpack__(): a capsule of before DLPack 1.0 cannot say that the memory is read-only; "
+                            "the consumer has "
                             "to pass max_version=(1, 0) or copy=True")
     block = new_block(holder, consumers)
     mv_dl_fill(&block.face.legacy.tensor, block.shape, block.strides, d)

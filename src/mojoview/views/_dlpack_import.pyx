@@ -19,7 +19,8 @@ from mojoview.memory.abi cimport (
 from mojoview.views._dlpack cimport check_export, managed_of
 from mojoview.views._view cimport View, make_view, view_enter, view_leave
 from mojoview.views.dlpack cimport (
-    MV_DL_CPU, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, MV_DL_SUBBYTE_PADDED, mv_dl_host_reads, mv_dl_legacy, mv_dl_managed,
+    MV_DL_CPU, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, MV_DL_SUBBYTE_PADDED, mv_dl_host_reads, mv_dl_legacy,
+    mv_dl_managed,
     mv_dl_set_error, mv_dl_table, mv_dl_table_header, mv_dl_tensor,
 )
 
@@ -27,7 +28,7 @@ import numpy as np
 
 from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import (
-    ArgumentError, DTypeError, DeviceError, InterfaceError, LayoutError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError,
+    DeviceError, DTypeError, InterfaceError, LayoutError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError,
 )
 from mojoview.views._view import on_device
 
@@ -37,7 +38,8 @@ cdef extern from "Python.h":
 
 
 cdef extern from "layout.h" nogil:
-    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
+    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low,
+                   int64_t *high)
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
     bint mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize)
@@ -46,7 +48,7 @@ cdef extern from "layout.h" nogil:
 @cython.final
 @cython.no_gc_clear
 cdef class TensorLease(Lease):
-    """Keeps a consumed tensor, and calls its deleter once. With the GIL held: producers that need it may take it again."""
+    """Keeps a consumed tensor, and calls its deleter once, with the GIL held (producers may take it again)."""
     cdef mv_dl_legacy *legacy
     cdef mv_dl_managed *managed
 
@@ -72,16 +74,16 @@ def from_dlpack(obj, bint writable):
     Returns
     -------
     View
-        Borrows the memory and keeps the producer's tensor until the last view on it is gone. Memory of a device that the host cannot
-        read gives a view whose host access raises `DeviceError`.
+        Borrows the memory and keeps the producer's tensor until the last view on it is gone. Memory of a device that the
+        host cannot read gives a view whose host access raises `DeviceError`.
 
     Raises
     ------
     ZeroCopyError
         The producer refuses, or would have to copy.
     InterfaceError, ShapeError, DTypeError, ReadOnlyError, LayoutError
-        What it handed out is malformed or consumed, has more than 8 dimensions or packed items of less than a byte; writing was asked
-        of read-only memory, of an old capsule (which cannot say), or of overlapping elements.
+        What it handed out is malformed or consumed, has more than 8 dimensions or packed items of less than a byte;
+        writing was asked of read-only memory, of an old capsule (which cannot say), or of overlapping elements.
 
     Notes
     -----
@@ -95,7 +97,8 @@ def from_dlpack(obj, bint writable):
         return from_table(what, table, obj, lease, writable)
     capsule = ask(what, obj)
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
-        return from_managed(what, <mv_dl_managed *>PyCapsule_GetPointer(capsule, "dltensor_versioned"), capsule, lease, writable, None)
+        return from_managed(what, <mv_dl_managed *>PyCapsule_GetPointer(capsule, "dltensor_versioned"), capsule, lease,
+                            writable, None)
     if PyCapsule_IsValid(capsule, "dltensor"):
         return from_legacy(what, capsule, lease, writable)
     raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is no DLPack capsule or was consumed before")
@@ -134,7 +137,8 @@ cdef View from_legacy(str what, capsule, TensorLease lease, bint writable):
     cdef Tensor tensor
     read_tensor(what, &legacy.tensor, 0, &tensor)
     if writable:
-        raise ReadOnlyError(f"{what}, writable=True: its capsule is of before DLPack 1.0, which cannot say whether the memory may be "
+        raise ReadOnlyError(f"{what}, writable=True: its capsule is of before DLPack 1.0, which cannot say whether "
+                            "the memory may be "
                             "written")
     PyCapsule_SetName(capsule, "used_dltensor")
     lease.legacy = legacy
@@ -172,7 +176,8 @@ cdef int read_tensor(str what, const mv_dl_tensor *t, uint64_t flags, Tensor *ou
             raise InterfaceError(f"{what}: negative size {t.shape[k]} in dimension {k}")
     size = mv_count_elements(t.ndim, out.shape, out.itemsize)
     if size < 0:
-        raise InterfaceError(f"{what}: shape {[t.shape[k] for k in range(t.ndim)]} has more bytes than an address space holds")
+        raise InterfaceError(f"{what}: shape {[t.shape[k] for k in range(t.ndim)]} has more bytes than an address "
+                             "space holds")
     if t.strides is NULL or size == 0:
         mv_c_strides(t.ndim, out.shape, out.itemsize, out.strides)
     else:
@@ -203,11 +208,13 @@ cdef int check_access(str what, const Tensor *tensor, bint readonly, bint writab
 cdef View open_tensor(Tensor *tensor, const mv_dl_tensor *t, TensorLease lease, bint readonly, stream):
     """The tensor is the lease's from here on: whatever fails, its deleter runs once."""
     if not readonly and mv_may_self_overlap(t.ndim, tensor.shape, tensor.strides, tensor.itemsize):
-        raise LayoutError(f"view({type(lease.owner).__name__}, writable=True): its strides reach some bytes more than once; writing "
+        raise LayoutError(f"view({type(lease.owner).__name__}, writable=True): its strides reach some bytes more than "
+                          "once; writing "
                           "needs a copy")
-    cdef View view = make_view(lease, tensor.data, t.ndim, tensor.shape, tensor.strides, dtype_of(t, tensor.itemsize), readonly)
+    cdef View view = make_view(lease, tensor.data, t.ndim, tensor.shape, tensor.strides, dtype_of(t, tensor.itemsize),
+                               readonly)
     cdef mv_desc *d = view.desc
-    if d.dtype_code != t.code or d.dtype_bits != t.bits:  # NumPy has no such dtype: the bytes keep their name in the descriptor
+    if d.dtype_code != t.code or d.dtype_bits != t.bits:  # NumPy has no such dtype: the descriptor keeps its name
         d.dtype_code = t.code
         d.dtype_bits = t.bits
         d.logical = MV_PLAIN
@@ -269,7 +276,8 @@ cdef View from_table(str what, mv_dl_table *table, obj, TensorLease lease, bint 
     if managed is NULL:
         raise InterfaceError(f"{what}: its DLPack function table returned no tensor")
     lease.managed = managed
-    if managed.version.major == MV_DL_MAJOR and not mv_dl_host_reads(managed.tensor.device_type) and table.current_stream is not NULL:
+    if managed.version.major == MV_DL_MAJOR and not mv_dl_host_reads(managed.tensor.device_type) \
+            and table.current_stream is not NULL:
         if table.current_stream(managed.tensor.device_type, managed.tensor.device_id, &stream) != 0:
             reraise()
     return from_managed(what, managed, None, lease, writable, <uintptr_t>stream if stream is not NULL else None)
@@ -323,12 +331,14 @@ cdef int table_current_stream(int32_t device_type, int32_t device_id, void **out
     return 0
 
 
-cdef int table_allocate(mv_dl_tensor *prototype, mv_dl_managed **out, void *context, mv_dl_set_error report) noexcept nogil:
+cdef int table_allocate(mv_dl_tensor *prototype, mv_dl_managed **out, void *context,
+                        mv_dl_set_error report) noexcept nogil:
     """Fresh zeroed host memory in row-major order. Called without the GIL; errors go to `report`."""
     with gil:
         try:
             if prototype.device_type != MV_DL_CPU:
-                raise DeviceError(f"allocation on device type {prototype.device_type}: only the host's memory is offered")
+                raise DeviceError(f"allocation on device type {prototype.device_type}: only the host's memory is "
+                                  "offered")
             out[0] = allocate(prototype)
             return 0
         except Exception as error:
@@ -372,5 +382,6 @@ TABLE.to_object = table_to_object
 TABLE.current_stream = table_current_stream
 
 # An attribute of the type itself, where consumers look for it.
-(<dict><object>(<PyTypeObject *>View).tp_dict)["__dlpack_c_exchange_api__"] = PyCapsule_New(&TABLE, "dlpack_exchange_api", NULL)
+cdef dict attributes = <dict><object>(<PyTypeObject *>View).tp_dict
+attributes["__dlpack_c_exchange_api__"] = PyCapsule_New(&TABLE, "dlpack_exchange_api", NULL)
 PyType_Modified(View)

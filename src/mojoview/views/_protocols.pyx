@@ -21,8 +21,8 @@ def protocol_of(obj):
     Returns
     -------
     str or None
-        "pandas" for objects with our accessor, whose blocks only it knows; "arrow", which knows validity, where buffers do not;
-        "dlpack" where there is neither a buffer nor `__array_interface__`; None: try the others, one after the other.
+        "pandas" for objects with our accessor, whose blocks only it knows; "arrow", which knows validity, where buffers do
+        not; "dlpack" where there is neither a buffer nor `__array_interface__`; None: try the others, one after the other.
 
     Notes
     -----
@@ -37,6 +37,7 @@ def protocol_of(obj):
         return None
     if _PyType_Lookup(kind, "__dlpack__") is not NULL:
         return "dlpack"
-    if _PyType_Lookup(kind, "__arrow_c_device_array__") is not NULL or _PyType_Lookup(kind, "__arrow_c_device_stream__") is not NULL:
+    if _PyType_Lookup(kind, "__arrow_c_device_array__") is not NULL \
+            or _PyType_Lookup(kind, "__arrow_c_device_stream__") is not NULL:
         return "arrow"
     return None

@@ -297,9 +297,10 @@ class StringView(ArrowView):
             raise InterfaceError(
                 f"{type(self).__name__}: element {index} covers bytes {start} to {stop} of {data.size}"
             )
-        return data[start:stop]
+        found: View = data[start:stop]
+        return found
 
-    def _element(self, index: int) -> str | bytes:
+    def _element(self, index: int) -> Any:
         return _decode(self.at(index), self.text, index)
 
 
@@ -335,7 +336,8 @@ class InlineStringView(ArrowView):
         words = self.views[index : index + 1].cast("i4")
         size = int(words[0])
         if 0 <= size <= 12:
-            return words.cast("u1")[4 : 4 + size]
+            inline: View = words.cast("u1")[4 : 4 + size]
+            return inline
         buffer, start, count = int(words[2]), int(words[3]), len(self._node.buffers) - 3
         if size < 0 or not 0 <= buffer < count:
             raise InterfaceError(f"InlineStringView: element {index} has {size} bytes in buffer {buffer} of {count}")
@@ -344,7 +346,7 @@ class InlineStringView(ArrowView):
             raise InterfaceError(f"InlineStringView: element {index} covers bytes {start} to {start + size} of {total}")
         return self._part(2 + buffer, "u1", start, size)
 
-    def _element(self, index: int) -> str | bytes:
+    def _element(self, index: int) -> Any:
         return _decode(self.at(index), self.text, index)
 
 
@@ -482,7 +484,9 @@ class DictionaryView(ArrowView):
     @property
     def dictionary(self) -> Any:
         """The values, each once; themselves a view of any type."""
-        return open_node(self._node.dictionary)
+        node = self._node.dictionary
+        assert node is not None  # what makes it a DictionaryView
+        return open_node(node)
 
     @property
     def ordered(self) -> bool:

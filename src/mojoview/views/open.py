@@ -143,7 +143,7 @@ def _share(obj: Any, writable: bool) -> View:
     if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
     if protocol == "arrow":
-        return from_arrow(obj, writable)
+        return from_arrow(obj, writable)  # type: ignore[no-any-return]
     if protocol == "dlpack":
         return from_dlpack(obj, writable)
     try:
