@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
-from native.build import COMPILERS, environment
+from native.build import COMPILERS
+from support.install import python, run
 
 import mojoview
 
 pytestmark = pytest.mark.build
 HERE = Path(__file__).parent / "consumer"
-ROOT = Path(__file__).parents[1]
-
-
-def run(*command: str, **variables: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=580, env=environment() | variables, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
-    return done.stdout
-
-
-def python(site: Path, *arguments: str, path: tuple[Path, ...] = ()) -> str:
-    """Runs Python on `site` before all else. Without the site module: an editable install would hook itself in front."""
-    return run(sys.executable, "-S", "-W", "error", *arguments, PYTHONPATH=os.pathsep.join(map(str, [site, *path, *filter(None, sys.path)])))
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory) -> Path:
-    """A directory with the installed package: the present one, or a wheel of the source tree where that is an editable install."""
-    installed = Path(mojoview.__file__).parent
-    if list((installed / "views").glob("_view.*.so")):
-        return installed.parent
-    for tool in ("mesonpy", "Cython", "pip"):
-        if importlib.util.find_spec(tool) is None:
-            pytest.skip(f"the package is installed in editable mode and {tool}, which would build a wheel, is not installed")
-    target = tmp_path_factory.mktemp("site")
-    wheels = tmp_path_factory.mktemp("wheels")
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(wheels), str(ROOT))
-    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(target), str(next(wheels.glob("*.whl"))))
-    return target
 
 
 @pytest.fixture(scope="session")
@@ -55,9 +25,29 @@ def consumer(site, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("consumer")
     include = python(site, "-c", "import mojoview; print(mojoview.get_include())").strip()
     assert Path(include).is_relative_to(site)
-    python(site, "-m", "cython", "-3", "-Wextra", "-I", str(site), str(HERE / "reader.pyx"), "-o", str(directory / "reader.c"))
-    run(COMPILERS[0], "-shared", "-fPIC", "-O1", f"-I{sysconfig.get_path('include')}", f"-I{include}", str(directory / "reader.c"), "-o",
-        str(directory / f"reader{sysconfig.get_config_var('EXT_SUFFIX')}"))
+    python(
+        site,
+        "-m",
+        "cython",
+        "-3",
+        "-Wextra",
+        "-I",
+        str(site),
+        str(HERE / "reader.pyx"),
+        "-o",
+        str(directory / "reader.c"),
+    )
+    run(
+        COMPILERS[0],
+        "-shared",
+        "-fPIC",
+        "-O1",
+        f"-I{sysconfig.get_path('include')}",
+        f"-I{include}",
+        str(directory / "reader.c"),
+        "-o",
+        str(directory / f"reader{sysconfig.get_config_var('EXT_SUFFIX')}"),
+    )
     return directory
 
 
@@ -78,5 +68,15 @@ def test_no_layout_of_a_class_is_compiled_in(consumer):
 def test_the_header_serves_cpp(standard, tmp_path):
     source = tmp_path / "header.cpp"
     source.write_text('#include "abi.h"\nint main() { mv_desc d = {}; return (int)d.size; }\n')
-    run("g++", f"-std={standard}", "-Wall", "-Wextra", "-Werror", f"-I{mojoview.get_include()}", str(source), "-o", str(tmp_path / "header"))
+    run(
+        "g++",
+        f"-std={standard}",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{mojoview.get_include()}",
+        str(source),
+        "-o",
+        str(tmp_path / "header"),
+    )
     run(str(tmp_path / "header"))

@@ -19,8 +19,15 @@ ALLOWED = ROOT / "tests" / "typing" / "stubtest_allowlist.txt"
 def check(module: str, *arguments: str, directory: Path) -> str:
     """Runs mypy or stubtest; its output, with the exit status in front."""
     environment = os.environ | {"MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=directory, env=environment, capture_output=True, text=True,
-                          timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     return f"{done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -29,13 +36,25 @@ def config(tmp_path_factory):
     """Strict, and silent about the rooms that are not asked for here."""
     path = tmp_path_factory.mktemp("mypy") / "mypy.ini"
     others = [room.name for room in (ROOT / "src" / "mojoview").iterdir() if room.is_dir() and room.name not in ROOMS]
-    path.write_text("[mypy]\nstrict = True\n" + "".join(f"[mypy-mojoview.{room}.*]\nignore_errors = True\nignore_missing_imports = True\n"
-                                                       f"follow_imports = silent\n" for room in others))
+    path.write_text(
+        "[mypy]\nstrict = True\n"
+        + "".join(
+            f"[mypy-mojoview.{room}.*]\nignore_errors = True\nignore_missing_imports = True\nfollow_imports = silent\n"
+            for room in others
+        )
+    )
     return path
 
 
 def test_the_rooms_and_the_public_names_are_strictly_typed(config):
-    output = check("mypy", "--config-file", str(config), *[f"src/mojoview/{room}" for room in ROOMS], "tests/typing/public_api.py", directory=ROOT)
+    output = check(
+        "mypy",
+        "--config-file",
+        str(config),
+        *[f"src/mojoview/{room}" for room in ROOMS],
+        "tests/typing/public_api.py",
+        directory=ROOT,
+    )
     assert output.startswith("0\n"), output
 
 
@@ -49,18 +68,46 @@ def test_a_wrong_claim_is_noticed(config, tmp_path):
 
 
 def test_stubs_say_what_the_modules_have(config, tmp_path):
-    output = check("mypy.stubtest", *[f"mojoview.{room}" for room in ROOMS], "--mypy-config-file", str(config), "--allowlist", str(ALLOWED),
-                   "--ignore-unused-allowlist", directory=tmp_path)
+    output = check(
+        "mypy.stubtest",
+        *[f"mojoview.{room}" for room in ROOMS],
+        "--mypy-config-file",
+        str(config),
+        "--allowlist",
+        str(ALLOWED),
+        "--ignore-unused-allowlist",
+        directory=tmp_path,
+    )
     assert output.startswith("0\n"), output
 
 
 def test_a_stub_that_lies_is_noticed(config, tmp_path):
     import shutil
-    shutil.copytree(ROOT / "src" / "mojoview", tmp_path / "mojoview", ignore=shutil.ignore_patterns("*.pyx", "*.pxd", "*.h", "*.c"))
+
+    shutil.copytree(
+        ROOT / "src" / "mojoview", tmp_path / "mojoview", ignore=shutil.ignore_patterns("*.pyx", "*.pxd", "*.h", "*.c")
+    )
     stub = tmp_path / "mojoview" / "memory" / "_lease.pyi"
     stub.write_text(stub.read_text().replace("live_leases()", "dead_leases()"))
     environment = os.environ | {"MYPYPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "mojoview.memory", "--mypy-config-file", str(config), "--allowlist", str(ALLOWED),
-                           "--ignore-unused-allowlist"], cwd=tmp_path.parent, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy.stubtest",
+            "mojoview.memory",
+            "--mypy-config-file",
+            str(config),
+            "--allowlist",
+            str(ALLOWED),
+            "--ignore-unused-allowlist",
+        ],
+        cwd=tmp_path.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 1
     assert "dead_leases" in done.stdout + done.stderr

@@ -8,7 +8,8 @@ from mojoview cimport (
 
 
 cdef int check(const mv_desc *d) except -1:
-    if d.abi_version != MV_ABI_VERSION or d.ndim != 1 or d.dtype_code != MV_FLOAT or d.dtype_bits != 64 or d.flags & (MV_HAS_MASK | MV_SWAPPED):
+    if d.abi_version != MV_ABI_VERSION or d.ndim != 1 or d.dtype_code != MV_FLOAT or d.dtype_bits != 64 \
+            or d.flags & (MV_HAS_MASK | MV_SWAPPED):
         raise TypeError("expected a 1-D float64 view")
     return 0
 

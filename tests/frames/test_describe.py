@@ -73,6 +73,6 @@ def test_duplicate_labels_keep_their_rows():
 
 
 def test_nothing_stays_pinned(cow_on):
-    df = make()
+    df = make().copy()
     df.mojo.describe()
     assert not any(block.refs.has_reference() for block in df._mgr.blocks)

@@ -1,8 +1,8 @@
 """Stands in for the Mojo compiler, so that what surrounds a compilation can be tested quickly and where there is none.
 
 Understands the three runs of `load` for a file that exports `add`; what it builds is C. It notes each run in FAKE_LOG
-and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "die", "garble", "needs"
-(a function that is not there), "touch" (changes the source while it compiles).
+and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "die", "garble",
+"needs" (a missing function), "touch" (changes the source meanwhile).
 """
 
 import json

@@ -54,8 +54,8 @@ def test_parametric_types():
 
 @pytest.mark.parametrize(("text", "dtype", "value"), [
     ("2", "int64", 2), ("Int(-3)", "int64", -3), ("3", "float64", 3.0), ("Float64(1.5)", "float64", 1.5),
-    ("True", "bool", True), ("", "int64", REQUIRED), ("x", "int64", REQUIRED), ("f(1) + 2", "int64", REQUIRED), ('"a"', "int64", REQUIRED),
-    ("None", "float64", REQUIRED),
+    ("True", "bool", True), ("", "int64", REQUIRED), ("x", "int64", REQUIRED), ("f(1) + 2", "int64", REQUIRED),
+    ('"a"', "int64", REQUIRED), ("None", "float64", REQUIRED),
 ])
 def test_defaults(text, dtype, value):
     found = literal(text, dtype)
@@ -80,6 +80,8 @@ def test_defaults(text, dtype, value):
     ({"source": 'struct S:\n  @export("f")\n  def f(x: Float64) abi("C") -> Float64:'}, "inside a struct"),
     ({"source": "def g():"}, "no @export of this file"),
     ({"source": 'from lib import Float64\n@export\ndef f(x: Float64) abi("C") -> Float64:'}, "lib.Float64"),
+    ({"source": 'from lib import Float64\n@export\ndef f(x: Float64) abi("C"):', "returns": "None",
+      "llvm": "void @f(double noundef %0)"}, "argument x: Float64 is not Mojo's own type but lib.Float64"),
     ({"source": 'from lib import *\n@export\ndef f(x: Float64) abi("C") -> Float64:'}, "lib.Float64"),
     ({"source": '@export\ndef f(x: Float64) abi("C") -> lib.Float64:'}, "lib.Float64"),
 ])
@@ -145,7 +147,8 @@ def remark(line, column, text="abc", kind="error"):
 
 def test_diagnostics_among_other_lines():
     said = "\n".join(["Failed to initialize Crashpad", remark(1, 0), "{not json", '{"kind": 1}', "[1]",
-                      '{"kind": "note", "message": "n"}', '{"kind": "error", "message": "m", "diagnostic": {"file": 1}}'])
+                      '{"kind": "note", "message": "n"}',
+                      '{"kind": "error", "message": "m", "diagnostic": {"file": 1}}'])
     assert parse(said) == [Diagnostic("error", "m", "f.mojo", 1, 1, "abc"), Diagnostic("note", "n")]
 
 

@@ -44,9 +44,20 @@ def test_cache_that_others_may_use_is_refused(fake, mode):
 def test_cache_of_somebody_else_is_refused(fake, monkeypatch):
     mv.load(fake.source)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(errors.CacheError, match=r"belongs to user .*MOJOVIEW_CACHE_DIR") as caught:
+    with pytest.raises(errors.CacheError, match=r"belongs to .*MOJOVIEW_CACHE_DIR") as caught:
         mv.load(fake.source)
     assert isinstance(caught.value, OSError)
+
+
+@pytest.mark.parametrize(("mode", "fine"), [(0o755, True), (0o1777, True), (0o777, False), (0o702, False)])
+def test_directory_above_the_cache(fake, mode, fine):
+    fake.cache.parent.mkdir()
+    fake.cache.parent.chmod(mode)
+    if fine:
+        assert mv.load(fake.source).add(1, 2) == 3
+    else:
+        with pytest.raises(errors.CacheError, match="other users could replace"):
+            mv.load(fake.source)
 
 
 @pytest.mark.parametrize("make", [lambda p: p.symlink_to("/", target_is_directory=True), lambda p: p.write_text("")])

@@ -1,5 +1,6 @@
 """`load` among processes: one compiles, the others wait; whoever is killed leaves nothing behind."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -117,7 +118,7 @@ def test_waiting_for_another_process_has_its_timeout(fake):
 def test_a_killed_process_holds_nobody_up_and_is_cleaned_up_after(fake):
     fake.mode("hang")
     process = start(fake.source)
-    until(lambda: fake.builds)
+    until(lambda: sum(line.startswith("child") for line in fake.lines) == 3)
     process.kill()
     process.communicate()
     assert len(fake.left_over()) == 2
@@ -128,16 +129,45 @@ def test_a_killed_process_holds_nobody_up_and_is_cleaned_up_after(fake):
     assert fake.left_over() == []
 
 
-def test_lock_is_free_again_though_a_child_was_forked_meanwhile(fake, tmp_path):
-    tmp_path.joinpath("cache", "mojo").mkdir(parents=True, mode=0o700)
-    store, child = cache.Cache.open(fake.cache), None
-    with store.lock("k", 1):
+def test_lock_is_free_again_though_a_child_was_forked_meanwhile(fake):
+    store, path, entered = cache.Cache.open(fake.cache), fake.cache / "k.lock", threading.Event()
+
+    def wait():
+        with store.lock("k", 60):
+            entered.set()
+
+    thread = threading.Thread(target=wait)
+    with store.lock("k", 60):
+        thread.start()
+        until(lambda: len(descriptors(path)) == 2)
         sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
-        child = subprocess.Popen(sleeper, pass_fds=descriptors(fake.cache / "k.lock"))
-    with store.lock("k", 1):
-        pass
+        child = subprocess.Popen(sleeper, pass_fds=descriptors(path))
+    until(entered.is_set)
+    assert child.poll() is None
     child.kill()
     child.wait()
+    thread.join()
+
+
+def test_lock_on_a_file_that_has_been_removed_is_worth_nothing(fake):
+    store, entered = cache.Cache.open(fake.cache), threading.Event()
+    path = fake.cache / "k.lock"
+
+    def wait():
+        with store.lock("k", 60):
+            entered.set()
+
+    with open(path, "w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: len(descriptors(path)) == 2)
+        path.unlink()
+        with store.lock("k", 60):  # of a new file
+            fcntl.flock(first, fcntl.LOCK_UN)
+            assert not entered.wait(0.5)
+        thread.join()
+    assert entered.is_set()
 
 
 def descriptors(path):

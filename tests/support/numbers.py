@@ -38,7 +38,7 @@ def spread(array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
     if layout == "dense" or array.ndim == 0:
         return array.copy()
     if layout == "fortran":
-        return np.asfortranarray(array)
+        return array.copy(order="F")
     if layout == "reversed":
         return array[..., ::-1].copy()[..., ::-1]
     if layout == "stepped":

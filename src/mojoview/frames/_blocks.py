@@ -174,7 +174,7 @@ class Origin:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not uses(obj, self._block)
 
     @property
     def frozen(self) -> bool:
@@ -202,12 +202,22 @@ def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
     return block, values[manager.blklocs[position]] if values.ndim == 2 else values
 
 
+def uses(obj: Any, block: Any) -> bool:
+    """Whether the block is still one of the frame's or Series'."""
+    return block in obj._mgr.blocks
+
+
+def has_other_user(block: Any) -> bool:
+    """Whether pandas knows a second user of the block's memory; a view of ours is one."""
+    return bool(block.refs.has_reference())
+
+
 def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
     """Block number, values, and whether pandas knows another user of them; -1 and None where it cannot say."""
     if not INTERNALS or not hasattr(obj._mgr, "blocks"):
         return -1, public_values(_column(obj, position)), None
     block, values = locate_block(obj, position)
-    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, bool(block.refs.has_reference())
+    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, has_other_user(block)
 
 
 @contextmanager
@@ -223,7 +233,7 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
         holders.add(position)
         _leased[key] = (block, holders)
     try:
-        if block.refs.has_reference():
+        if has_other_user(block):
             raise SharedError(
                 f"{what}: expected memory that only this object uses, but other pandas objects or views share its "
                 "block; "

@@ -58,7 +58,7 @@ class _LeasedBlock:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not _blocks.uses(obj, self._block)
 
 
 @contextmanager
@@ -130,9 +130,9 @@ def _end(leased: ColumnView, watched: Any, obj: Any, block: Any, what: str) -> I
                 "with "
                 "block"
             )
-    if block not in obj._mgr.blocks:
+    if not _blocks.uses(obj, block):
         yield StaleError(f"{what}: pandas moved the column while it was leased; what was written is lost to the frame")
-    elif block.refs.has_reference():
+    elif _blocks.has_other_user(block):
         yield SharedError(
             f"{what}: another pandas object came to share the memory while it was leased, and saw the writes; take "
             "copies "

@@ -516,7 +516,7 @@ cdef int check_input(object signature, str name, object obj, mv_desc *d) except 
     return 0
 
 
-cdef int normal_axis(str name, object axis, int ndim) except -1:
+cdef int normal_axis(str name, object axis, int ndim) except? -1:
     """NO_AXIS for the only axis of a 1-D array: its reduction is one number."""
     if not hasattr(axis, "__index__") or isinstance(axis, bool):
         raise ArgumentError(f"{name}(): axis: expected None or an int, got {axis.__class__.__name__}")
@@ -570,6 +570,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
             # nothing is missing: the kernel need not know that there is a mask
             frame.desc[k] = frame.args[k][0]
             frame.desc[k].flags &= ~MV_HAS_MASK
+            frame.desc[k].mask = NULL
             frame.args[k] = &frame.desc[k]
         if frame.args[k].size > size:
             size = frame.args[k].size

@@ -152,7 +152,7 @@ def _description(values: tuple[Any, ...]) -> Description:
 
 
 def describe(x: Any, threads: int | None = None) -> Description | FrameDescription:
-    if hasattr(x, "items"):
+    if hasattr(x, "items") and getattr(x, "ndim", 2) == 2:  # a Series has items, and is one array
         labels, arrays = [], []
         for label, array in x.items():
             labels.append(label)

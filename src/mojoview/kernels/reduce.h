@@ -152,17 +152,18 @@ MV_MOMENTS(u16)
 MV_MOMENTS(u32)
 MV_MOMENTS(f32)
 MV_MOMENTS(f64)
-/* Few CPUs convert 64-bit integers to doubles side by side. Below 2^51 it is exact to place them in the mantissa of 3 * 2^51. */
+/* Few CPUs convert 64-bit integers to doubles side by side. From -2^50
+ * (BELOW: how far under zero) up to 2^51 it is exact to place them in the mantissa of 3 * 2^51. */
 MV_INLINE double mv_small_to_double(uint64_t x) {
     union { uint64_t u; double d; } placed = {x + UINT64_C(0x4338000000000000)};
     return placed.d - 6755399441055744.0;
 }
-#define MV_WIDE_MOMENTS(name)                                                                                         \
+#define MV_WIDE_MOMENTS(name, BELOW)                                                                                         \
     MV_SPREAD(mv_spread_##name##_any, mv_at_##name)                                                                   \
     MV_INLINE double mv_spread_##name(const mv_at_##name *x, int64_t n, double mean) {                                \
         uint64_t large = 0;                                                                                           \
         for (int64_t i = 0; i < n; i++)                                                                               \
-            large |= ((uint64_t)x[i] + (UINT64_C(1) << 51)) >> 52;                                                    \
+            large |= ((uint64_t)x[i] + (BELOW)) >> 51;                                                    \
         if (large)                                                                                                    \
             return mv_spread_##name##_any(x, n, mean);                                                                \
         double lane[MV_LANES] = {0}, rest = 0;                                                                        \
@@ -171,8 +172,8 @@ MV_INLINE double mv_small_to_double(uint64_t x) {
         return mv_add_lanes(lane) + rest;                                                                             \
     }                                                                                                                 \
     MV_TAKE_MOMENTS(name)
-MV_WIDE_MOMENTS(i64)
-MV_WIDE_MOMENTS(u64)
+MV_WIDE_MOMENTS(i64, UINT64_C(1) << 50)
+MV_WIDE_MOMENTS(u64, UINT64_C(0))
 
 /* ---- smallest and largest, with NumPy's rules: the first NaN (NaT) wins, else the first among equals */
 #define MV_FIRST(x, n, i, CONDITION)                                                                                  \

@@ -58,7 +58,8 @@ cdef Lease lease_owner(object owner):
 
 
 cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1:
-    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the same function."""
+    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the
+    same function."""
     PyObject_GetBuffer(exporter, buffer, flags)
     return 0
 

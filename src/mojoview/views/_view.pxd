@@ -13,8 +13,8 @@ cdef class View:
     cdef bytes _format               # PEP 3118 format that our own exports point to; None where there is none
     cdef int _alignment              # of the dtype, in bytes
     cdef object _pin                 # whatever else has to live as long (pandas' Copy-on-Write reference)
-    cdef Py_ssize_t _exports         # consumers of our buffer and kernels that run on it: while there are any, no release()
-    cdef object _arrow               # Arrow's format of the items where it says more than the dtype (zones, dates); or None
+    cdef Py_ssize_t _exports         # consumers of our buffer and kernels on it: while there are any, no release()
+    cdef object _arrow               # Arrow's format of the items where it says more than the dtype (zones); or None
     cdef object _stream              # device stream on which the memory may still be written; or None
     cdef bint _exposed               # the address went out through __array_interface__: the memory stays until we die
     cdef object __weakref__

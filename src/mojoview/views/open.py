@@ -36,8 +36,9 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Parameters
     ----------
     obj : array-like
-        ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule interface, DLPack or
-        `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series and Index). At most 8 dimensions.
+        ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule
+        interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series and Index).
+        At most 8 dimensions.
     writable : bool
         Whether the view may write. Needs writable memory in which no element is reached twice.
     copy : {"never", "if_needed", "always"}
@@ -75,7 +76,10 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
     if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
-        raise ArgumentError(f"view(copy=...): expected 'never', 'if_needed' or 'always', got {copy if isinstance(copy, str) else type(copy)}")
+        raise ArgumentError(
+            f"view(copy=...): expected 'never', 'if_needed' or 'always', got "
+            f"{copy if isinstance(copy, str) else type(copy).__name__}"
+        )
     if copy == "always":
         return _duplicate(obj, writable)
     if copy == "never":
@@ -86,8 +90,15 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
         return _duplicate(obj, writable)
 
 
-def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tuple[int, ...] | None = None, owner: object,
-             readonly: bool = True) -> View:
+def from_ptr(
+    ptr: int,
+    shape: int | tuple[int, ...],
+    dtype: Any,
+    *,
+    strides: tuple[int, ...] | None = None,
+    owner: object,
+    readonly: bool = True,
+) -> View:
     """A view on memory at an address, for native authors.
 
     Parameters
@@ -99,7 +110,8 @@ def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tup
     strides : tuple of int, optional
         Bytes; C order when absent.
     owner : object
-        Keeps the memory valid as long as it lives; the view holds it. None is refused: an address that nobody keeps dangles.
+        Keeps the memory valid as long as it lives; the view holds it. None is refused: an address that nobody keeps
+        dangles.
     readonly : bool
 
     Returns
@@ -110,8 +122,8 @@ def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tup
     Raises
     ------
     ArgumentError, InterfaceError, ShapeError, DTypeError, LayoutError
-        An argument of the wrong type, a NULL or overflowing extent, more than 8 dimensions, items that are references, or
-        ``readonly=False`` with overlapping elements.
+        An argument of the wrong type, a NULL or overflowing extent, more than 8 dimensions, items that are references,
+        or ``readonly=False`` with overlapping elements.
 
     Notes
     -----
@@ -171,7 +183,9 @@ def _interface_of(obj: Any, protocol: str = "__array_interface__") -> Any:
     try:
         return getattr(obj, protocol, None)
     except Exception as error:
-        raise InterfaceError(f"view({type(obj).__name__}): its {protocol} raises {type(error).__name__}: {error}") from error
+        raise InterfaceError(
+            f"view({type(obj).__name__}): its {protocol} raises {type(error).__name__}: {error}"
+        ) from error
 
 
 def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
@@ -180,7 +194,9 @@ def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
         raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
     view = obj.mojo.view(copy=copy)
     if not isinstance(view, View):
-        raise ArgumentError(f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()")
+        raise ArgumentError(
+            f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()"
+        )
     return view
 
 
@@ -189,8 +205,10 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
     if array.mask is np.ma.nomask:
         return values
     if array.ndim > 2 or array.ndim == 0 or array.dtype.names is not None:
-        raise MaskError(f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
-                        "view array.data and array.mask")
+        raise MaskError(
+            f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
+            "view array.data and array.mask"
+        )
     return _view.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
@@ -231,8 +249,11 @@ def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     raw = np.empty(array.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    copy: ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
-        if array.size and array.itemsize else np.empty(array.shape, array.dtype, order=order)
+    copy: ndarray[Any, Any] = (
+        raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+        if array.size and array.itemsize
+        else np.empty(array.shape, array.dtype, order=order)
+    )
     copy[...] = array
     return copy
 
@@ -249,5 +270,7 @@ def _refusal(obj: Any, writable: bool, error: Exception) -> MojoViewError:
         return ReadOnlyError(f"view({name}, writable=True): {error}")
     if isinstance(error, BufferError | ValueError | NotImplementedError):
         return ZeroCopyError(f"view({name}): the exporter refuses its buffer: {error}")
-    return ArgumentError(f"view({name}): expected an ndarray, the buffer protocol, __array_interface__, __dlpack__, "
-                         "Arrow's PyCapsule interface or __cuda_array_interface__; copy='if_needed' converts through NumPy")
+    return ArgumentError(
+        f"view({name}): expected an ndarray, the buffer protocol, __array_interface__, __dlpack__, "
+        "Arrow's PyCapsule interface or __cuda_array_interface__; copy='if_needed' converts through NumPy"
+    )
