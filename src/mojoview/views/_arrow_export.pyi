@@ -1,8 +1,11 @@
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, final
 
 from mojoview.views._arrow_format import ArrowNode, ArrowType
 from mojoview.views._view import View
+
+@final
+class StreamSource: ...
 
 # Capsules have no type of their own.
 def export_schema(view: View) -> Any: ...

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -6,6 +6,12 @@ from mojoview.memory._lease import Lease
 from mojoview.views._arrow_format import ArrowNode
 from mojoview.views._bits import Bits
 from mojoview.views._view import View
+
+@final
+class ArrayLease(Lease): ...
+
+@final
+class StreamLease: ...
 
 def from_arrow(obj: object, writable: bool) -> Any: ...
 def view_of_node(node: ArrowNode, dtype: np.dtype[Any], keeps: str | None) -> View: ...

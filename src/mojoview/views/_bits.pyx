@@ -12,6 +12,7 @@ import numpy as np
 from mojoview.memory.errors import ArgumentError, DeviceError, IndexingError, ZeroCopyError
 
 
+@cython.final
 @cython.no_gc_clear
 cdef class Bits:
     """Bits()
