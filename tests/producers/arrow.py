@@ -1,4 +1,4 @@
-"""Arrow C structures, and a producer that hands out what it is told to, counts releases and poisons what it released."""
+"""Arrow C structures, and a producer that hands out what it is told to, counts releases and poisons the rest."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ArrowView:
     Notes
     -----
     Indexing gives one element as a Python object (None where it is missing); slices in steps of 1 give windows. Exports
-    Arrow's PyCapsule interface, in the same buffers. Thread safety: any thread; `release()` needs the caller's own care.
+    Arrow's capsules, in the same buffers. Thread safety: any thread; `release()` needs the caller's own care.
     """
 
     kind: ClassVar[str] = "Arrow"

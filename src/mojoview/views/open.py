@@ -47,8 +47,8 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Returns
     -------
     View
-        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays whose items do not
-        have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a `ChunkedView` instead.
+        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays whose
+        items do not have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a `ChunkedView` instead.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _share(obj: Any, writable: bool) -> View:
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
-        refusal = error.with_traceback(None)  # which would hold this frame, and so `obj`, until the cycle collector comes
+        refusal = error.with_traceback(None)  # it would hold this frame, and so `obj`
     interface = _interface_of(obj)
     if interface is not None:
         return from_interface(obj, interface, writable)
