@@ -28,6 +28,7 @@ __all__ = [
     "LayoutError",
     "MaskError",
     "MojoViewError",
+    "OptionError",
     "OverlapError",
     "ProtocolError",
     "RangeError",
@@ -36,6 +37,7 @@ __all__ = [
     "ShapeError",
     "SharedError",
     "StaleError",
+    "StreamError",
     "ZeroCopyError",
 ]
 
@@ -72,6 +74,10 @@ class RangeError(MojoViewError, OverflowError):
     """A number does not fit the dtype that has to hold it."""
 
 
+class OptionError(MojoViewError, TypeError, NotImplementedError):
+    """An option of a protocol that this version does not know."""
+
+
 class DTypeError(MojoViewError, TypeError):
     """The dtype, or its byte order, is not what the operation takes."""
 
@@ -98,6 +104,10 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
+
+
+class StreamError(MojoViewError, ValueError):
+    """A stream number that means nothing for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):
