@@ -57,7 +57,7 @@ def test_explain_is_one_row_a_column(route, address):
     reasons = dict(zip(table["column"], table["reason"], strict=True))
     assert reasons["x"] == ""
     assert "1 missing" in reasons["m"]
-    assert "coded -1" in reasons["c"]
+    assert "the code -1" in reasons["c"]
     assert "Python objects" in reasons["o"]
     assert "big-endian" in reasons["be"]
     if route == "internal":
@@ -101,7 +101,12 @@ def test_texts_name_columns_blocks_and_reasons():
     df = make()
     text = repr(df.mojo)
     assert text.startswith("<mojo accessor of DataFrame, 2 rows × 7 columns>")
-    for label, words in (("x", "block 0"), ("o", "Python objects"), ("be", "big-endian"), ("m", "na='mask'")):
+    for label, words in (
+        ("x", f"block {df._mgr.blknos[0]} "),
+        ("o", "Python objects"),
+        ("be", "big-endian"),
+        ("m", "na='mask'"),
+    ):
         line = next(line for line in text.splitlines() if repr(label) in line)
         assert words in line
     frame = df.mojo.view(["x", "n", "be"], copy="if_needed")

@@ -65,12 +65,11 @@ def frames(draw):
         },
         index=range(n),
     )
-    for step in draw(
-        st.lists(
-            st.sampled_from(["reverse", "every other", "swap", "slice", "copy", "insert", "duplicate", "drop"]),
-            max_size=3,
-        )
-    ):
+    steps = ["reverse", "every other", "swap", "slice", "copy", "insert", "duplicate", "drop"]
+    if int(pd.__version__.split(".")[0]) < 3 and not {">f8", ">u2"}.isdisjoint(dtypes):
+        # Taking columns is what pandas 2 cannot do itself: "Big-endian buffer not supported"
+        steps = [step for step in steps if step not in ("swap", "duplicate", "drop")]
+    for step in draw(st.lists(st.sampled_from(steps), max_size=3)):
         if step == "reverse":
             df = df.iloc[::-1]
         elif step == "every other":

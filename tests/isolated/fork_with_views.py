@@ -1,4 +1,4 @@
-"""A forked child has the parent's views, uses and releases its own copies of them, and changes nothing for the parent."""
+"""A forked child uses and releases its own copies of the parent's views, and changes nothing for the parent."""
 
 import gc
 import os

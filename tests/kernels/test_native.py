@@ -60,7 +60,7 @@ def test_the_loops_test_can_fail(header, text, replacement, tmp_path):
     ("text", "replacement"),
     [
         ("while (job->inside > 0) {", "while (false) {"),
-        ("if (chunk >= job->chunks ||", "if (chunk > job->chunks ||"),
+        ("if (chunk < job->failed) {", "if (false) {"),
     ],
 )
 def test_the_pool_test_can_fail(text, replacement, tmp_path):

@@ -64,9 +64,25 @@ def test_the_header_and_the_module_agree_on_every_number():
     from pathlib import Path
 
     import mojoview
+
     text = (Path(mojoview.memory.__file__).parent / "abi.h").read_text()
     numbers = {name: int(value) for name, value in re.findall(r"\bMV_([A-Z]+) = (\d+)", text)}
-    for name in ("INT", "UINT", "FLOAT", "OPAQUE", "BFLOAT", "COMPLEX", "BOOL", "PLAIN", "DATETIME", "TIMEDELTA", "BYTES", "TEXT", "VOID", "RECORD"):
+    for name in (
+        "INT",
+        "UINT",
+        "FLOAT",
+        "OPAQUE",
+        "BFLOAT",
+        "COMPLEX",
+        "BOOL",
+        "PLAIN",
+        "DATETIME",
+        "TIMEDELTA",
+        "BYTES",
+        "TEXT",
+        "VOID",
+        "RECORD",
+    ):
         assert getattr(_dtype, name) == numbers[name], name
     units = re.findall(r"MV_UNIT_([A-Z]+)", text)
     assert [u.lower().replace("generic", "").replace("min", "m") for u in units][1:6] == ["y", "m", "w", "d", "h"]
@@ -85,9 +101,29 @@ def test_ticks_of_more_than_65535_units_are_refused():
         dtype_info(np.dtype("m8[65536ns]"))
 
 
-@pytest.mark.parametrize(("code", "bits", "logical"), [(3, 0, 0), (3, 64, 0), (4, 16, 0), (0, 12, 0), (0, 0, 0), (0, -8, 0), (2, 8, 0), (2, 128, 0),
-                                                       (5, 32, 0), (5, 256, 0), (6, 16, 0), (6, 1, 0), (9, 8, 0), (0, 64, 1 | 99 << 8), (0, 32, 1),
-                                                       (2, 64, 2), (0, 64, 3), (-1, 8, 0)])
+@pytest.mark.parametrize(
+    ("code", "bits", "logical"),
+    [
+        (3, 0, 0),
+        (3, 64, 0),
+        (4, 16, 0),
+        (0, 12, 0),
+        (0, 0, 0),
+        (0, -8, 0),
+        (2, 8, 0),
+        (2, 128, 0),
+        (5, 32, 0),
+        (5, 256, 0),
+        (6, 16, 0),
+        (6, 1, 0),
+        (9, 8, 0),
+        (0, 64, 1 | 99 << 8),
+        (0, 32, 1),
+        (2, 64, 2),
+        (0, 64, 3),
+        (-1, 8, 0),
+    ],
+)
 def test_codes_that_numpy_has_no_dtype_for(code, bits, logical):
     with pytest.raises(DTypeError, match="NumPy has no such dtype"):
         dtype_of_code(code, bits, logical)

@@ -16,8 +16,11 @@ CLASSES = [getattr(errors, name) for name in errors.__all__]
 def test_every_class_is_of_the_tree_and_of_a_builtin_family(kind):
     assert issubclass(kind, errors.MojoViewError)
     if kind is not errors.MojoViewError:
-        families = [base for base in kind.__mro__ if base.__module__ == "builtins"
-                    and base not in (Exception, BaseException, object)]
+        families = [
+            base
+            for base in kind.__mro__
+            if base.__module__ == "builtins" and base not in (Exception, BaseException, object)
+        ]
         assert families, f"{kind.__name__} is no builtin that a caller would catch"
     assert kind.__doc__
 
@@ -57,6 +60,7 @@ def test_codes_of_kernel_authors_are_reported_as_they_are():
 def test_every_code_of_the_header_has_words():
     import re
     from pathlib import Path
+
     text = (Path(errors.__file__).parent / "abi.h").read_text()
     codes = {name: int(value) for name, value in re.findall(r"\bMV_E_([A-Z]+) = (\d+)", text)}
     assert set(codes.values()) - {codes["INTERRUPTED"], codes["USER"]} == set(STATUS)

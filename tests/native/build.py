@@ -23,14 +23,24 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
-def run_c(source: str, directory: Path, compiler: str, flavour: str = "plain", sources: tuple[str, ...] = (),
-          args: tuple[str, ...] = (), folders: tuple[Path, ...] = ()) -> str:
-    """Compiles ``tests/native/<source>`` (with further sources of the package) into `directory` and runs it; its output. Headers are
-    looked for in `folders` first."""
+def run_c(
+    source: str,
+    directory: Path,
+    compiler: str,
+    flavour: str = "plain",
+    sources: tuple[str, ...] = (),
+    args: tuple[str, ...] = (),
+    folders: tuple[Path, ...] = (),
+) -> str:
+    """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output.
+
+    Headers are looked for in `folders` first.
+    """
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
     include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
-    command = [compiler, "-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include, str(NATIVE / source), *[str(PACKAGE / s) for s in sources],
-               "-o", str(program), "-pthread", "-lm"]
+    inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
+    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
+    command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]
     for step in (command, [str(program), *args]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)
         assert done.returncode == 0, f"{' '.join(step)}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"

@@ -30,7 +30,9 @@ RECORDS = [
 DTYPES = PLAIN + SWAPPED + TIMES + STRINGS + RECORDS
 
 
-def filled(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C", shift: int = 0, seed: int = 0) -> np.ndarray[Any, Any]:
+def filled(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C", shift: int = 0, seed: int = 0
+) -> np.ndarray[Any, Any]:
     """An array of reproducible bytes, `shift` bytes off the allocation's alignment."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=int)) * dtype.itemsize
@@ -49,8 +51,12 @@ def arrays(draw: st.DrawFn, dtypes: Any = None, max_dims: int = 4, max_side: int
     """Any array that NumPy can make by slicing, reversing, transposing, broadcasting and misaligning."""
     dtype = draw(dtypes if dtypes is not None else st.sampled_from(DTYPES))
     shape = tuple(draw(st.lists(st.integers(0, max_side), max_size=max_dims)))
-    array = filled(shape, dtype, draw(st.sampled_from("CF")), draw(st.sampled_from([0, 0, 0, 1, 4])), draw(st.integers(0, 3)))
-    for operation in draw(st.lists(st.sampled_from(["slice", "transpose", "broadcast", "axis", "reverse"]), max_size=3)):
+    array = filled(
+        shape, dtype, draw(st.sampled_from("CF")), draw(st.sampled_from([0, 0, 0, 1, 4])), draw(st.integers(0, 3))
+    )
+    for operation in draw(
+        st.lists(st.sampled_from(["slice", "transpose", "broadcast", "axis", "reverse"]), max_size=3)
+    ):
         if operation == "slice" and array.ndim:
             array = array[tuple(draw(slices(n)) for n in array.shape)]
         elif operation == "transpose":
@@ -74,8 +80,14 @@ def slices(n: int) -> st.SearchStrategy[slice]:
 def indices(shape: tuple[int, ...]) -> st.SearchStrategy[Any]:
     """Basic indices, valid and not."""
     side = max(shape, default=1)
-    part = st.one_of(st.integers(-side - 1, side), slices(side), st.none(), st.just(Ellipsis),
-                     st.integers(-side, side).map(np.int8), st.just(2**70))
+    part = st.one_of(
+        st.integers(-side - 1, side),
+        slices(side),
+        st.none(),
+        st.just(Ellipsis),
+        st.integers(-side, side).map(np.int8),
+        st.just(2**70),
+    )
     return part | st.lists(part, max_size=len(shape) + 2).map(tuple)
 
 
@@ -122,5 +134,9 @@ def outcome(function: Any, *args: Any) -> tuple[str, Any]:
 def assert_error_like(ours: Exception, theirs: Exception) -> None:
     """Our error is of the tree, and whoever expects NumPy's catches it."""
     assert isinstance(ours, MojoViewError), repr(ours)
-    expected = next(kind for kind in (IndexError, KeyError, TypeError, ValueError, OverflowError, BufferError) if isinstance(theirs, kind))
+    expected = next(
+        kind
+        for kind in (IndexError, KeyError, TypeError, ValueError, OverflowError, BufferError)
+        if isinstance(theirs, kind)
+    )
     assert isinstance(ours, expected), (repr(ours), repr(theirs))

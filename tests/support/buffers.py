@@ -10,10 +10,19 @@ FULL_RO = INDIRECT | FORMAT
 
 
 class PyBuffer(ctypes.Structure):
-    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
-                ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p),
-                ("shape", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-                ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)), ("internal", ctypes.c_void_p)]
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
 
 
 class Request(NamedTuple):
@@ -51,8 +60,16 @@ def probe(exporter: Any, flags: int) -> Request:
     """Acquires, reads and releases."""
     buffer = acquire(exporter, flags)
     try:
-        return Request(buffer.buf, buffer.len, buffer.itemsize, bool(buffer.readonly), buffer.ndim, buffer.format,
-                       tuple(buffer.shape[:buffer.ndim]) if buffer.shape else None,
-                       tuple(buffer.strides[:buffer.ndim]) if buffer.strides else None, bool(buffer.suboffsets))
+        return Request(
+            buffer.buf,
+            buffer.len,
+            buffer.itemsize,
+            bool(buffer.readonly),
+            buffer.ndim,
+            buffer.format,
+            tuple(buffer.shape[: buffer.ndim]) if buffer.shape else None,
+            tuple(buffer.strides[: buffer.ndim]) if buffer.strides else None,
+            bool(buffer.suboffsets),
+        )
     finally:
         release(buffer)

@@ -17,8 +17,14 @@ def run_isolated(script: str, *args: str, timeout: float = 280) -> str:
 
 def run_code(*command: str, timeout: float = 280) -> str:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ISOLATED.parent), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-W", "error", *command], capture_output=True, text=True, timeout=timeout,
-                          env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+        check=False,
+    )
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert not done.stderr, done.stderr
     return done.stdout

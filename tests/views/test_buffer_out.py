@@ -20,6 +20,7 @@ from mojoview.memory.errors import ExportedError, LayoutError, ReadOnlyError, Ze
 
 BITS = [buffers.WRITABLE, buffers.FORMAT, buffers.ND, 0x10, 0x20, 0x40, 0x80, 0x100]
 ALL_FLAGS = [sum(bits) for n in range(len(BITS) + 1) for bits in itertools.combinations(BITS, n)]
+ALL_FLAGS.remove(0x100)  # alone it is PyBUF_READ, no request, which Python 3.13 refuses for the exporter
 
 
 def check_request(source, flags, writable):
@@ -30,8 +31,12 @@ def check_request(source, flags, writable):
         assert_error_like(got[1], expected[1])
         return
     ours, theirs = got[1], expected[1]
-    assert ours._replace(format=None, strides=None, buf=None, ndim=0) == theirs._replace(format=None, strides=None, buf=None, ndim=0)
-    assert ours.ndim == (source.ndim if flags & buffers.ND else 1)  # of a request without a shape NumPy's releases say 0, or ndim
+    assert ours._replace(format=None, strides=None, buf=None, ndim=0) == theirs._replace(
+        format=None, strides=None, buf=None, ndim=0
+    )
+    assert ours.ndim == (
+        source.ndim if flags & buffers.ND else 1
+    )  # of a request without a shape NumPy's releases say 0, or ndim
     assert (ours.format is None) == (theirs.format is None)
     if ours.format is not None and source.dtype.names is None:
         assert ours.format.lstrip(b"@=") in (theirs.format.lstrip(b"@="), b"l", b"L")
@@ -43,43 +48,53 @@ def check_request(source, flags, writable):
 
 
 LAYOUTS = {
-    "0-d": lambda: np.array(1.0), "empty": lambda: np.zeros((2, 0)), "1-d": lambda: np.arange(4.0), "C": lambda: np.ones((2, 3)),
-    "F": lambda: np.ones((2, 3), order="F"), "strided": lambda: np.ones((4, 4))[::2, ::-1], "one": lambda: np.ones((1, 1)),
-    "row": lambda: np.ones((4, 4))[1:2, ::2], "negative": lambda: np.arange(4.0)[::-1], "3-d": lambda: np.ones((2, 3, 2)).swapaxes(0, 1),
+    "0-d": lambda: np.array(1.0),
+    "empty": lambda: np.zeros((2, 0)),
+    "1-d": lambda: np.arange(4.0),
+    "C": lambda: np.ones((2, 3)),
+    "F": lambda: np.ones((2, 3), order="F"),
+    "strided": lambda: np.ones((4, 4))[::2, ::-1],
+    "one": lambda: np.ones((1, 1)),
+    "row": lambda: np.ones((4, 4))[1:2, ::2],
+    "negative": lambda: np.arange(4.0)[::-1],
+    "3-d": lambda: np.ones((2, 3, 2)).swapaxes(0, 1),
 }
 
 
 @pytest.mark.parametrize("writable", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_all_256_flag_combinations(layout, writable):
+def test_all_flag_combinations(layout, writable):
     source = LAYOUTS[layout]()
     source.flags.writeable = writable
     for flags in ALL_FLAGS:
         check_request(source, flags, writable)
 
 
-@given(arrays(st.sampled_from(PLAIN + [np.dtype(">f8"), np.dtype("S3"), np.dtype("U2")])), st.sampled_from(ALL_FLAGS))
+@given(arrays(st.sampled_from([*PLAIN, np.dtype(">f8"), np.dtype("S3"), np.dtype("U2")])), st.sampled_from(ALL_FLAGS))
 def test_any_layout_and_flags(source, flags):
     source.flags.writeable = False
     check_request(source, flags, False)
 
 
+def reads_back(dtype):
+    """Whether NumPy's own export says exactly this dtype."""
+    try:
+        return np.asarray(memoryview(np.zeros(1, dtype))).dtype == dtype
+    except (ValueError, RuntimeError):
+        return False
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_formats_are_numpys_or_refused(dtype):
     view = mv.view(filled((2, 3), dtype))
-    try:
-        format = memoryview(view).format
-    except ZeroCopyError as error:
-        assert "np.asarray(view)" in str(error)
-        exact = False
-        try:
-            exact = np.asarray(memoryview(np.zeros(1, dtype))).dtype == dtype
-        except (ValueError, RuntimeError):
-            pass
-        assert not exact
-    else:
-        assert np.asarray(memoryview(view)).dtype == dtype
-        assert struct.calcsize(format) == dtype.itemsize if format in "?bBhHiIlLqQefd" else True
+    if not reads_back(dtype):
+        with pytest.raises(ZeroCopyError, match=r"np\.asarray\(view\)"):
+            memoryview(view)
+        return
+    window = memoryview(view)
+    assert np.asarray(window).dtype == dtype
+    if window.format in "?bBhHiIlLqQefd":
+        assert struct.calcsize(window.format) == dtype.itemsize
 
 
 def test_case_b01_datetimes_keep_their_dtype_or_are_refused():
@@ -107,7 +122,12 @@ def test_requests_without_a_format_carry_any_dtype_as_numpy_does():
 
 def test_refusals_name_what_was_wanted():
     view = mv.view(np.ones((2, 3))[:, ::2])
-    for flags, words in [(0, "C order"), (buffers.C_ORDER, "C order"), (buffers.F_ORDER, "Fortran order"), (buffers.ANY_ORDER, "contiguous")]:
+    for flags, words in [
+        (0, "C order"),
+        (buffers.C_ORDER, "C order"),
+        (buffers.F_ORDER, "Fortran order"),
+        (buffers.ANY_ORDER, "contiguous"),
+    ]:
         with pytest.raises(LayoutError, match=words):
             buffers.probe(view, flags)
     with pytest.raises(ReadOnlyError, match="writable buffer"):

@@ -29,7 +29,9 @@ def test_always_copies_into_aligned_memory_of_its_own(array):
         assert view.dtype == array.dtype
         assert view.readonly == (not writable)
         assert view.contiguous or view.f_contiguous
-        assert view.f_contiguous == (array.flags.f_contiguous or view.size == 0 or np.empty(array.shape, order="C").flags.f_contiguous)
+        assert view.f_contiguous == (
+            array.flags.f_contiguous or view.size == 0 or np.empty(array.shape, order="C").flags.f_contiguous
+        )
         assert view.aligned
         if array.nbytes:
             assert view.ptr % 64 == 0
@@ -63,7 +65,9 @@ def test_what_exports_nothing_goes_through_numpy(obj):
         assert np.asarray(view).tolist() == np.asarray(obj).tolist()
 
 
-@pytest.mark.parametrize("obj", [[1, [2, 3]], object(), None, [None], {}, [object()], 10**5000, lambda: 1], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "obj", [[1, [2, 3]], object(), None, [None], {}, [object()], 10**5000, lambda: 1], ids=lambda o: type(o).__name__
+)
 def test_what_numpy_makes_no_numbers_of(obj):
     for copy in ("if_needed", "always"):
         with pytest.raises(MojoViewError):
@@ -79,7 +83,11 @@ def test_an_array_method_that_raises():
         mv.view(Raising(), copy="if_needed")
 
 
-@pytest.mark.parametrize("copy", [None, True, False, "maybe", "", 1, b"never", ["never"], np.array(["never", "always"]), float("nan")], ids=repr)
+@pytest.mark.parametrize(
+    "copy",
+    [None, True, False, "maybe", "", 1, b"never", ["never"], np.array(["never", "always"]), float("nan")],
+    ids=repr,
+)
 def test_copy_takes_three_words(copy):
     with pytest.raises(ArgumentError, match="'never', 'if_needed' or 'always'") as caught:
         mv.view(np.arange(3), copy=copy)
@@ -101,6 +109,7 @@ def test_big_endian_is_shared_and_copied_as_it_is():
 
 # -- from_ptr ----------------------------------------------------------------------------------------------------------
 
+
 def test_from_ptr_is_a_window_on_just_that_memory():
     array = np.arange(24, dtype="i4").reshape(4, 6)
     for part in (array, array[::2, ::-1], array.T, array[1:1], array[2, 3:4]):
@@ -114,20 +123,53 @@ def test_from_ptr_is_a_window_on_just_that_memory():
     assert mv.from_ptr(array.ctypes.data, (), "i4", owner=array)[()] == 0
 
 
-@pytest.mark.parametrize(("arguments", "error"), [
-    (dict(ptr="x"), ArgumentError), (dict(ptr=None), ArgumentError), (dict(ptr=1.0), ArgumentError), (dict(ptr=True), ArgumentError),
-    (dict(ptr=-8), InterfaceError), (dict(ptr=2**63), ArgumentError), (dict(ptr=2**64), ArgumentError), (dict(ptr=10**5000), ArgumentError),
-    (dict(ptr=0), InterfaceError), (dict(ptr=2**63 - 8), InterfaceError), (dict(ptr=8, strides=(-16,)), InterfaceError),
-    (dict(shape=-1), InterfaceError), (dict(shape="x"), ArgumentError), (dict(shape=None), ArgumentError), (dict(shape=1.5), ArgumentError),
-    (dict(shape=(1.5,)), ArgumentError), (dict(shape=(True,)), ArgumentError), (dict(shape=True), ArgumentError), (dict(shape=(1,) * 9), ShapeError),
-    (dict(shape=(2**62, 4)), InterfaceError), (dict(shape=2**61), InterfaceError), (dict(shape=2**64), ArgumentError),
-    (dict(shape=np.array([2, 2])), ArgumentError), (dict(shape={2}), ArgumentError), (dict(shape=float("nan")), ArgumentError),
-    (dict(dtype="O"), DTypeError), (dict(dtype="nonsense"), DTypeError), (dict(dtype=None), DTypeError), (dict(dtype=[("a", "O")]), DTypeError),
-    (dict(dtype=5), DTypeError), (dict(strides=(8, 8)), InterfaceError), (dict(strides=8), ArgumentError), (dict(strides="8"), ArgumentError),
-    (dict(strides=(1.5,)), ArgumentError), (dict(strides=(2**63 - 1,)), InterfaceError), (dict(strides=(-(2**63),)), InterfaceError),
-    (dict(strides=(2**64,)), ArgumentError), (dict(owner=None), ArgumentError), (dict(readonly=1), ArgumentError), (dict(readonly=None), ArgumentError),
-    (dict(readonly=False, strides=(0,)), LayoutError), (dict(readonly=False, strides=(4,)), LayoutError),
-])
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (dict(ptr="x"), ArgumentError),
+        (dict(ptr=None), ArgumentError),
+        (dict(ptr=1.0), ArgumentError),
+        (dict(ptr=True), ArgumentError),
+        (dict(ptr=-8), InterfaceError),
+        (dict(ptr=2**63), ArgumentError),
+        (dict(ptr=2**64), ArgumentError),
+        (dict(ptr=10**5000), ArgumentError),
+        (dict(ptr=0), InterfaceError),
+        (dict(ptr=2**63 - 8), InterfaceError),
+        (dict(ptr=8, strides=(-16,)), InterfaceError),
+        (dict(shape=-1), InterfaceError),
+        (dict(shape="x"), ArgumentError),
+        (dict(shape=None), ArgumentError),
+        (dict(shape=1.5), ArgumentError),
+        (dict(shape=(1.5,)), ArgumentError),
+        (dict(shape=(True,)), ArgumentError),
+        (dict(shape=True), ArgumentError),
+        (dict(shape=(1,) * 9), ShapeError),
+        (dict(shape=(2**62, 4)), InterfaceError),
+        (dict(shape=2**61), InterfaceError),
+        (dict(shape=2**64), ArgumentError),
+        (dict(shape=np.array([2, 2])), ArgumentError),
+        (dict(shape={2}), ArgumentError),
+        (dict(shape=float("nan")), ArgumentError),
+        (dict(dtype="O"), DTypeError),
+        (dict(dtype="nonsense"), DTypeError),
+        (dict(dtype=None), DTypeError),
+        (dict(dtype=[("a", "O")]), DTypeError),
+        (dict(dtype=5), DTypeError),
+        (dict(strides=(8, 8)), InterfaceError),
+        (dict(strides=8), ArgumentError),
+        (dict(strides="8"), ArgumentError),
+        (dict(strides=(1.5,)), ArgumentError),
+        (dict(strides=(2**63 - 1,)), InterfaceError),
+        (dict(strides=(-(2**63),)), InterfaceError),
+        (dict(strides=(2**64,)), ArgumentError),
+        (dict(owner=None), ArgumentError),
+        (dict(readonly=1), ArgumentError),
+        (dict(readonly=None), ArgumentError),
+        (dict(readonly=False, strides=(0,)), LayoutError),
+        (dict(readonly=False, strides=(4,)), LayoutError),
+    ],
+)
 def test_from_ptr_checks_what_can_be_checked(arguments, error):
     memory = (ctypes.c_double * 4)()
     good = {"ptr": ctypes.addressof(memory), "shape": 3, "dtype": "f8", "owner": memory}
@@ -157,7 +199,12 @@ class RaisingSequence(tuple):
 
 def test_arguments_that_raise():
     memory = (ctypes.c_double * 4)()
-    for arguments in (dict(ptr=RaisingIndex()), dict(shape=RaisingIndex()), dict(shape=(RaisingIndex(),)), dict(strides=(RaisingIndex(),))):
+    for arguments in (
+        dict(ptr=RaisingIndex()),
+        dict(shape=RaisingIndex()),
+        dict(shape=(RaisingIndex(),)),
+        dict(strides=(RaisingIndex(),)),
+    ):
         with pytest.raises(ArgumentError) as caught:
             mv.from_ptr(**({"ptr": ctypes.addressof(memory), "shape": 3, "dtype": "f8", "owner": memory} | arguments))
         assert isinstance(caught.value.__cause__, RuntimeError)
@@ -168,7 +215,7 @@ def test_arguments_that_raise():
     with pytest.raises(IndexError):
         mv.view(np.arange(4))[RaisingIndex()]
     with pytest.raises(TypeError):
-        mv.view(np.arange(4))[RaisingIndex():]
+        mv.view(np.arange(4))[RaisingIndex() :]
 
 
 def test_a_dtype_attribute_that_raises():

@@ -1,4 +1,4 @@
-"""Every kind of exporter: the standard library's, ctypes, Python-level ones, NumPy's scalars, and formats of all sorts."""
+"""Every kind of exporter: the standard library's, ctypes, Python-level ones, NumPy's scalars; all sorts of formats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ import pytest
 from support.arrays import PLAIN, assert_same
 
 import mojoview as mv
-from mojoview.memory.errors import (
-    ArgumentError,
-    DTypeError,
-    MojoViewError,
-    ReadOnlyError,
-    ShapeError,
-    ZeroCopyError,
-)
+from mojoview.memory.errors import ArgumentError, DTypeError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError
 
 _testbuffer = pytest.importorskip("_testbuffer", reason="this Python was built without its test modules")
 
@@ -34,12 +27,14 @@ def same_as_memoryview(view, exporter):
     assert view.owner is exporter
 
 
-@pytest.mark.parametrize("exporter", [bytes(range(20)), b"", bytearray(b"abc"), memoryview(b"abcdefgh").cast("d"), memoryview(b"")],
-                         ids=repr)
+@pytest.mark.parametrize(
+    "exporter", [bytes(range(20)), b"", bytearray(b"abc"), memoryview(b"abcdefgh").cast("d"), memoryview(b"")], ids=repr
+)
 def test_bytes_and_memoryviews(exporter):
     same_as_memoryview(mv.view(exporter), exporter)
 
 
+@pytest.mark.filterwarnings("ignore:The 'u' type code is deprecated")
 @pytest.mark.parametrize("code", [c for c in array.typecodes if c != "w"])
 def test_array_array(code):
     exporter = array.array(code, "ab" if code == "u" else [1, 2, 3])
@@ -54,8 +49,19 @@ def test_array_array(code):
 
 def test_memoryview_casts_and_sub_views():
     data = memoryview(bytearray(range(48)))
-    for exporter in (data[::2], data[::-3], data.cast("B", (4, 12)), data.cast("d", (2, 3)), data.cast("i", (2, 3, 2)), data.cast("B", ()[:0] or (48,)),
-                     data.cast("c"), data.cast("?"), data[5:6], data[5:5], data.cast("B", (48,)).toreadonly()):
+    for exporter in (
+        data[::2],
+        data[::-3],
+        data.cast("B", (4, 12)),
+        data.cast("d", (2, 3)),
+        data.cast("i", (2, 3, 2)),
+        data.cast("B", ()[:0] or (48,)),
+        data.cast("c"),
+        data.cast("?"),
+        data[5:6],
+        data[5:5],
+        data.cast("B", (48,)).toreadonly(),
+    ):
         same_as_memoryview(mv.view(exporter), exporter)
     zero_d = memoryview(b"12345678").cast("B").cast("d", ())
     assert mv.view(zero_d).shape == ()
@@ -146,8 +152,29 @@ def test_numpy_scalars_state_their_dtype():
     assert mv.view(np.str_("abc")).dtype == np.dtype("U3")
 
 
-FORMATS = {"<i": "<i4", ">i": ">i4", "=i": "=i4", "@i": "i", "i": "i", "=l": "=i4", "@l": "l", "l": "l", "<q": "<i8", "n": "p", "N": "P", "@n": "p",
-           ">d": ">f8", "<e": "<f2", "?": "?", "c": "S1", "B": "u1", "@b": "i1", ">H": ">u2", "f": "f4", "!i": ">i4"}
+FORMATS = {
+    "<i": "<i4",
+    ">i": ">i4",
+    "=i": "=i4",
+    "@i": "i",
+    "i": "i",
+    "=l": "=i4",
+    "@l": "l",
+    "l": "l",
+    "<q": "<i8",
+    "n": "p",
+    "N": "P",
+    "@n": "p",
+    ">d": ">f8",
+    "<e": "<f2",
+    "?": "?",
+    "c": "S1",
+    "B": "u1",
+    "@b": "i1",
+    ">H": ">u2",
+    "f": "f4",
+    "!i": ">i4",
+}
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -159,10 +186,19 @@ def test_formats_with_and_without_prefixes(format):
     same_as_memoryview(view, exporter)
 
 
-@pytest.mark.parametrize(("format", "items", "dtype"), [
-    ("3s", b"abc", "S3"), ("s", b"a", "S1"), ("4x", (), None), ("ii", (1, 2), [("f0", "i4"), ("f1", "i4")]), ("P", 0, None), ("2i", (1, 2), None),
-    ("hxxi", (1, 2), None), ("5p", b"ab", None),
-])
+@pytest.mark.parametrize(
+    ("format", "items", "dtype"),
+    [
+        ("3s", b"abc", "S3"),
+        ("s", b"a", "S1"),
+        ("4x", (), None),
+        ("ii", (1, 2), [("f0", "i4"), ("f1", "i4")]),
+        ("P", 0, None),
+        ("2i", (1, 2), None),
+        ("hxxi", (1, 2), None),
+        ("5p", b"ab", None),
+    ],
+)
 def test_structured_and_unknown_formats(format, items, dtype):
     exporter = _testbuffer.ndarray([items] * 2, shape=[2], format=format)
     try:
@@ -194,10 +230,31 @@ def test_strides_offsets_and_suboffsets_of_a_c_exporter():
     assert mv.view(nd.ndarray(7, shape=[], format="i")).shape == ()
 
 
-@pytest.mark.parametrize("obj", [None, 1, 1.5, "text", [1, 2], (1,), {1}, {}, object(), int, print, ..., range(3), 10**5000,
-                                 np.dtype("f8"), np, float("nan")], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "obj",
+    [
+        None,
+        1,
+        1.5,
+        "text",
+        [1, 2],
+        (1,),
+        {1},
+        {},
+        object(),
+        int,
+        print,
+        ...,
+        range(3),
+        10**5000,
+        np.dtype("f8"),
+        np,
+        float("nan"),
+    ],
+    ids=lambda o: type(o).__name__,
+)
 def test_what_exports_nothing_is_an_argument_error(obj):
-    with pytest.raises(ArgumentError, match="expected an ndarray, the buffer protocol or __array_interface__"):
+    with pytest.raises(ArgumentError, match="the buffer protocol, __array_interface__, __dlpack__"):
         mv.view(obj)
 
 
@@ -245,7 +302,9 @@ if sys.version_info >= (3, 12):
         with pytest.raises(ReadOnlyError):
             mv.view(exporter, writable=True)
 
-    @pytest.mark.parametrize("error", [BufferError, ValueError, TypeError, RuntimeError, KeyError, ZeroDivisionError, AttributeError])
+    @pytest.mark.parametrize(
+        "error", [BufferError, ValueError, TypeError, RuntimeError, KeyError, ZeroDivisionError, AttributeError]
+    )
     def test_errors_of_the_exporter_become_ours_with_its_words(error):
         for writable in (False, True):
             with pytest.raises(MojoViewError) as caught:

@@ -1,4 +1,4 @@
-"""Basic indexing: exhaustively on small axes, by hypothesis on any layout; NumPy decides the result and the exception."""
+"""Basic indexing: exhaustively on small axes, by hypothesis on any layout. NumPy decides result and exception."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.arrays import arrays, assert_error_like, assert_same, filled, indices, outcome, raw_bytes
+from support.arrays import DTYPES, arrays, assert_error_like, assert_same, filled, indices, outcome, raw_bytes
 
 import mojoview as mv
 from mojoview.memory.errors import IndexingError, ShapeError
@@ -25,8 +25,15 @@ def check(view, array, key):
     elif isinstance(expected[1], np.ndarray):
         assert_same(got[1], expected[1])
     else:
-        assert type(got[1]) is type(expected[1])
-        assert raw_bytes(got[1]) == raw_bytes(expected[1])
+        assert_same_scalar(got[1], expected[1])
+
+
+def assert_same_scalar(ours, theirs):
+    assert type(ours) is type(theirs)
+    if ours.dtype.char in "gG":  # six bytes of a long double are padding
+        assert repr(ours) == repr(theirs)
+    else:
+        assert raw_bytes(ours) == raw_bytes(theirs)
 
 
 @pytest.mark.parametrize("n", range(5))
@@ -78,14 +85,39 @@ def test_an_index_of_an_index(data):
         assert_same(view, array)
 
 
-@pytest.mark.parametrize("key", [True, np.True_, 1.0, np.float64(1), "", b"a", [0, 1], [True], np.array([0]), np.array([True, False, True]),
-                                 (0, [1]), {}, object(), float("nan"), 1j, np.array(1.5), [], [[0]], (slice(None), True)], ids=repr)
+@pytest.mark.parametrize(
+    "key",
+    [
+        True,
+        np.True_,
+        1.0,
+        np.float64(1),
+        "",
+        b"a",
+        [0, 1],
+        [True],
+        np.array([0]),
+        np.array([True, False, True]),
+        (0, [1]),
+        {},
+        object(),
+        float("nan"),
+        1j,
+        np.array(1.5),
+        [],
+        [[0]],
+        (slice(None), True),
+    ],
+    ids=repr,
+)
 def test_what_only_a_copy_could_serve_is_refused(key):
     with pytest.raises(IndexingError):
         mv.view(np.arange(12).reshape(3, 4))[key]
 
 
-@pytest.mark.parametrize("key", [slice(None, None, 0), slice("a"), slice(1.5), slice(None, None, object()), slice(float("nan"))], ids=repr)
+@pytest.mark.parametrize(
+    "key", [slice(None, None, 0), slice("a"), slice(1.5), slice(None, None, object()), slice(float("nan"))], ids=repr
+)
 def test_bad_slices_fail_as_in_numpy(key):
     array = np.arange(3)
     check(mv.view(array), array, key)
@@ -101,6 +133,7 @@ def test_a_tuple_subclass_cannot_change_between_the_looks_at_it():
     class Shifty(tuple):
         def __iter__(self):
             raise RuntimeError
+
         __len__ = __getitem__ = __iter__
 
     assert mv.view(np.arange(12).reshape(3, 4))[Shifty((1, slice(2)))].shape == (2,)
@@ -118,9 +151,7 @@ def test_an_index_that_releases_the_view_meets_no_freed_memory():
     assert view.closed
 
 
-def test_scalars_of_every_dtype_are_numpys():
-    from support.arrays import DTYPES
-    for dtype in DTYPES:
-        array = filled((2,), dtype)
-        assert type(mv.view(array)[1]) is type(array[1])
-        assert raw_bytes(mv.view(array)[1]) == raw_bytes(array[1])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scalars_of_every_dtype_are_numpys(dtype):
+    array = filled((2,), dtype)
+    assert_same_scalar(mv.view(array)[1], array[1])

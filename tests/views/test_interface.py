@@ -1,4 +1,4 @@
-"""`__array_interface__` out, and in: honest ones share, dishonest ones are refused with one of our errors, none crashes."""
+"""`__array_interface__` out, and in: honest ones share, dishonest ones meet one of our errors, none crashes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mojoview.memory.errors import (
     ProtocolError,
     ReadOnlyError,
     ShapeError,
+    ZeroCopyError,
 )
 
 
@@ -34,13 +35,16 @@ class Exporter:
 
 # -- out ---------------------------------------------------------------------------------------------------------------
 
+
 @given(arrays())
 def test_out_equals_numpys_own(array):
     view = mv.view(array)
     try:
         ours = view.__array_interface__
     except ProtocolError:
-        assert array.dtype.names is not None  # overlapping, reordered or padded: NumPy could not read its own description
+        assert (
+            array.dtype.names is not None
+        )  # overlapping, reordered or padded: NumPy could not read its own description
         assert not hasattr(view, "__array_interface__")
         return
     theirs = array.__array_interface__
@@ -67,23 +71,34 @@ def test_asarray_shares_with_the_exact_dtype(dtype):
     assert view.__array__().dtype is array.dtype
 
 
-def test_dunder_array_copies_when_told_to():
+def test_dunder_array_copies_when_told_to_or_when_it_must():
     array = np.arange(3.0)
     view = mv.view(array)
-    assert np.shares_memory(view.__array__(), array)
-    assert not np.shares_memory(view.__array__(copy=True), array)
+    for arguments in ({}, {"copy": False}, {"copy": None}, {"dtype": "f8"}, {"dtype": float, "copy": False}):
+        assert np.shares_memory(view.__array__(**arguments), array)
+    for arguments in ({"copy": True}, {"dtype": "f4"}, {"dtype": "f8", "copy": True}):
+        assert not np.shares_memory(view.__array__(**arguments), array)
     assert view.__array__("f4").dtype == np.dtype("f4")
     assert not np.shares_memory(np.array(view), array)
-    with pytest.raises(MojoViewError):
-        view.__array__("no dtype")
+    with pytest.raises(ZeroCopyError, match="needs a copy"):
+        view.__array__("f4", copy=False)
+    for dtype in ("no dtype", 5, object()):
+        with pytest.raises(DTypeError):
+            view.__array__(dtype)
+    with pytest.raises(ArgumentError):
+        mv.view(np.array(["x"])).__array__("f8")
 
 
 # -- in: honest --------------------------------------------------------------------------------------------------------
 
+
 @given(arrays())
 def test_in_from_an_address(array):
-    if array.dtype.names is not None and np.dtype(np.ndarray((), array.dtype).__array_interface__["descr"] if _has_descr(array.dtype)
-                                                  else "V1") != array.dtype:
+    if (
+        array.dtype.names is not None
+        and np.dtype(np.ndarray((), array.dtype).__array_interface__["descr"] if _has_descr(array.dtype) else "V1")
+        != array.dtype
+    ):
         return
     exporter = Exporter(array.__array_interface__)
     exporter.keep = array
@@ -125,6 +140,7 @@ class OwnBuffer(bytearray):
 
 def test_in_from_the_exporters_own_buffer(monkeypatch):
     from mojoview.views._interface import from_interface
+
     own = OwnBuffer(64, shape=(8,), typestr="<f8")
     assert from_interface(own, own.__array_interface__, False).shape == (8,)
     with pytest.raises(InterfaceError, match="leaves the buffer"):
@@ -135,11 +151,14 @@ def test_in_from_the_exporters_own_buffer(monkeypatch):
 
 def test_records_by_descr():
     memory = bytes(24)
-    assert mv.view(Exporter(shape=(2,), typestr="|V12", descr=[("a", "<i4"), ("b", "<f8")], data=memory)).dtype.names == ("a", "b")
+    assert mv.view(
+        Exporter(shape=(2,), typestr="|V12", descr=[("a", "<i4"), ("b", "<f8")], data=memory)
+    ).dtype.names == ("a", "b")
     assert mv.view(Exporter(shape=(2,), typestr="|V12", data=memory)).dtype == np.dtype("V12")
 
 
 # -- in: liars ---------------------------------------------------------------------------------------------------------
+
 
 def test_case_b11_interfaces_are_not_taken_at_their_word():
     memory = memoryview(bytearray(64))
@@ -160,14 +179,34 @@ def test_case_b11_interfaces_are_not_taken_at_their_word():
     assert mv.view(Exporter(shape=(0,), typestr="<f8", data=(0, False))).size == 0
 
 
-@pytest.mark.parametrize("extents", [
-    {"shape": (9,)}, {"shape": (8,), "offset": 1}, {"shape": (1,), "offset": 57}, {"shape": (8,), "offset": -8}, {"shape": (2,), "strides": (57,)},
-    {"shape": (2,), "strides": (-8,)}, {"shape": (2,), "strides": (-1,)}, {"shape": (2**62,), "strides": (0,), "offset": 60},
-    {"shape": (3, 3), "strides": (32, -8)}, {"shape": (2**61,)}, {"shape": (2**62, 4)}, {"shape": (2, 2**62), "strides": (2**62, 2**62)},
-    {"shape": (2,), "strides": (2**63 - 1,)}, {"shape": (2,), "strides": (-(2**63),)}, {"shape": (1,), "offset": 2**63 - 1},
-    {"shape": (2,), "strides": (-8,), "offset": 2**63 - 1}, {"shape": (0,), "offset": 65}, {"shape": (0,), "offset": -1},
-    {"shape": (-1,)}, {"shape": (2, -2)}, {"shape": (2,), "strides": ()}, {"shape": (2,), "strides": (8, 8)},
-], ids=str)
+@pytest.mark.parametrize(
+    "extents",
+    [
+        {"shape": (9,)},
+        {"shape": (8,), "offset": 1},
+        {"shape": (1,), "offset": 57},
+        {"shape": (8,), "offset": -8},
+        {"shape": (2,), "strides": (57,)},
+        {"shape": (2,), "strides": (-8,)},
+        {"shape": (2,), "strides": (-1,)},
+        {"shape": (2**62,), "strides": (0,), "offset": 60},
+        {"shape": (3, 3), "strides": (32, -8)},
+        {"shape": (2**61,)},
+        {"shape": (2**62, 4)},
+        {"shape": (2, 2**62), "strides": (2**62, 2**62)},
+        {"shape": (2,), "strides": (2**63 - 1,)},
+        {"shape": (2,), "strides": (-(2**63),)},
+        {"shape": (1,), "offset": 2**63 - 1},
+        {"shape": (2,), "strides": (-8,), "offset": 2**63 - 1},
+        {"shape": (0,), "offset": 65},
+        {"shape": (0,), "offset": -1},
+        {"shape": (-1,)},
+        {"shape": (2, -2)},
+        {"shape": (2,), "strides": ()},
+        {"shape": (2,), "strides": (8, 8)},
+    ],
+    ids=str,
+)
 def test_extents_outside_the_buffer_are_refused(extents):
     with pytest.raises(InterfaceError):
         mv.view(Exporter(typestr="<f8", data=bytearray(64), **extents))
@@ -177,9 +216,16 @@ def test_extents_outside_the_buffer_are_refused(extents):
 def test_exactly_the_extents_inside_the_buffer_are_granted(shape, data):
     strides = data.draw(st.none() | st.tuples(*[st.integers(-20, 20)] * len(shape)))
     offset, length, item = data.draw(st.integers(0, 40)), data.draw(st.integers(0, 60)), 2
-    steps = strides if strides is not None else tuple(int(np.prod(shape[k + 1:], dtype=int)) * item for k in range(len(shape)))
-    touched = [offset + sum(i * s for i, s in zip(index, steps, strict=True)) + b
-               for index in itertools.product(*map(range, shape)) for b in range(item)]
+    steps = (
+        strides
+        if strides is not None
+        else tuple(int(np.prod(shape[k + 1 :], dtype=int)) * item for k in range(len(shape)))
+    )
+    touched = [
+        offset + sum(i * s for i, s in zip(index, steps, strict=True)) + b
+        for index in itertools.product(*map(range, shape))
+        for b in range(item)
+    ]
     inside = offset <= length and all(0 <= at < length for at in touched)
     exporter = Exporter(shape=tuple(shape), strides=strides, typestr="<i2", data=bytes(length), offset=offset)
     if inside:
@@ -228,15 +274,73 @@ class BadTuple(tuple):
     __len__ = __getitem__ = __iter__
 
 
-ODD = [None, True, 0, -1, 2**64, 10**5000, 1.5, float("nan"), "x", b"x", "", (), [], {}, (1, 2, 3), (None, None), ("1", False), (1.5, False),
-       (2**70, False), (-8, False), (0, False), (0, BadTruth()), object(), Raises, BadTruth(), BadTuple((1,)), BadTuple(()), bytearray(64), bytes(64),
-       memoryview(bytes(64))[::2], np.zeros(8), np.array(3), [("a", "<i4")], [("a", "<O")], [("a",)], [BadTruth()], (BadTruth(),), (BadTruth(), 2),
-       "<f8", "|O", "O", "<O8", "|V8", "<M8[ns]", "<q", "(2,)<f4", "<f8,<f8", "<f3", ">U2", "|b1", "T", "<\0f8", "é", "<f8" * 1000]
+ODD = [
+    None,
+    True,
+    0,
+    -1,
+    2**64,
+    10**5000,
+    1.5,
+    float("nan"),
+    "x",
+    b"x",
+    "",
+    (),
+    [],
+    {},
+    (1, 2, 3),
+    (None, None),
+    ("1", False),
+    (1.5, False),
+    (2**70, False),
+    (-8, False),
+    (0, False),
+    (0, BadTruth()),
+    object(),
+    Raises,
+    BadTruth(),
+    BadTuple((1,)),
+    BadTuple(()),
+    bytearray(64),
+    bytes(64),
+    memoryview(bytes(64))[::2],
+    np.zeros(8),
+    np.array(3),
+    [("a", "<i4")],
+    [("a", "<O")],
+    [("a",)],
+    [BadTruth()],
+    (BadTruth(),),
+    (BadTruth(), 2),
+    "<f8",
+    "|O",
+    "O",
+    "<O8",
+    "|V8",
+    "<M8[ns]",
+    "<q",
+    "(2,)<f4",
+    "<f8,<f8",
+    "<f3",
+    ">U2",
+    "|b1",
+    "T",
+    "<\0f8",
+    "é",
+    "<f8" * 1000,
+]
 
 
 @settings(max_examples=600)
-@given(st.dictionaries(st.sampled_from(["shape", "typestr", "data", "strides", "offset", "descr", "mask", "version"]), st.sampled_from(ODD)),
-       st.sampled_from(["never", "if_needed", "always"]), st.booleans())
+@given(
+    st.dictionaries(
+        st.sampled_from(["shape", "typestr", "data", "strides", "offset", "descr", "mask", "version"]),
+        st.sampled_from(ODD),
+    ),
+    st.sampled_from(["never", "if_needed", "always"]),
+    st.booleans(),
+)
 @example({"shape": (1,), "typestr": "<f8", "data": (0, BadTruth())}, "never", True)
 def test_liars_of_every_kind_get_an_error_of_the_tree_or_a_view(entries, copy, writable):
     base = {"version": 3, "shape": (2,), "typestr": "<f8", "data": bytearray(64)}
@@ -252,8 +356,25 @@ def test_liars_of_every_kind_get_an_error_of_the_tree_or_a_view(entries, copy, w
     np.array(view).tobytes()  # every byte can be read
 
 
-@pytest.mark.parametrize("interface", [None, 5, "x", [], (), object(), Raises, BadTruth(), {}, {"shape": (1,)}, BadDict(shape=(1,)),
-                                       {1: 2}, {"version": BadTruth(), "shape": (1,), "typestr": "<f8"}], ids=lambda i: type(i).__name__)
+@pytest.mark.parametrize(
+    "interface",
+    [
+        None,
+        5,
+        "x",
+        [],
+        (),
+        object(),
+        Raises,
+        BadTruth(),
+        {},
+        {"shape": (1,)},
+        BadDict(shape=(1,)),
+        {1: 2},
+        {"version": BadTruth(), "shape": (1,), "typestr": "<f8"},
+    ],
+    ids=lambda i: type(i).__name__,
+)
 def test_descriptions_that_are_none(interface):
     exporter = Exporter.__new__(Exporter)
     exporter.__array_interface__ = interface

@@ -18,12 +18,18 @@ def test_there_is_a_compiler():
     assert build.COMPILERS, "neither gcc nor clang is installed: the C tests would not run"
 
 
-@pytest.mark.parametrize(("function", "replacement"), [
-    ("__builtin_mul_overflow(shape[k] - 1, strides[k], &reach)", "__builtin_mul_overflow(shape[k], strides[k], &reach)"),
-    ("old_strides[k] != old_strides[k + 1] * old_shape[k + 1]", "0"),
-    ("if (step < reach)", "if (step + 1 < reach)"),
-    ("if (strides[k] != step)", "if (strides[k] > step)"),
-])
+@pytest.mark.parametrize(
+    ("function", "replacement"),
+    [
+        (
+            "__builtin_mul_overflow(shape[k] - 1, strides[k], &reach)",
+            "__builtin_mul_overflow(shape[k], strides[k], &reach)",
+        ),
+        ("old_strides[k] != old_strides[k + 1] * old_shape[k + 1]", "0"),
+        ("if (step < reach)", "if (step + 1 < reach)"),
+        ("if (strides[k] != step)", "if (strides[k] > step)"),
+    ],
+)
 def test_the_c_test_can_fail(function, replacement, tmp_path):
     header = (build.PACKAGE / "views" / "layout.h").read_text()
     assert header.count(function) == 1

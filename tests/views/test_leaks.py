@@ -38,8 +38,11 @@ def test_case_b93_slicing_leaves_the_count_of_none_alone():
 
 def test_the_leak_script_itself_can_fail(tmp_path):
     from support.process import ISOLATED, run_code
+
     source = (ISOLATED / "leaks_views.py").read_text()
-    planted = source.replace("def run(calls):", "LEAK = []\n\n\ndef run(calls):\n    LEAK.extend(mv.view(ARRAY) for _ in range(calls))")
+    planted = source.replace(
+        "def run(calls):", "LEAK = []\n\n\ndef run(calls):\n    LEAK.extend(mv.view(ARRAY) for _ in range(calls))"
+    )
     assert planted != source
     script = tmp_path / "planted.py"
     script.write_text(planted)

@@ -15,8 +15,11 @@ from mojoview.views._view import with_mask
 
 @st.composite
 def masked_arrays(draw):
-    values = draw(arrays(st.sampled_from([np.dtype("i4"), np.dtype("f8"), np.dtype("M8[ns]"), np.dtype("S2")]), max_dims=2)
-                  .filter(lambda a: 1 <= a.ndim <= 2))
+    values = draw(
+        arrays(
+            st.sampled_from([np.dtype("i4"), np.dtype("f8"), np.dtype("M8[ns]"), np.dtype("S2")]), max_dims=2
+        ).filter(lambda a: 1 <= a.ndim <= 2)
+    )
     mask = draw(arrays(st.just(np.dtype(bool)), max_dims=0))
     bits = np.random.default_rng(draw(st.integers(0, 5))).integers(0, 2, values.shape).astype(bool)
     if draw(st.booleans()):
@@ -70,9 +73,16 @@ def test_case_b74_masked_arrays_keep_their_mask():
     check(mv.view(table), table.data, table.mask)
 
 
-@pytest.mark.parametrize("source", [
-    np.ma.array(1, mask=True), np.ma.masked, np.ma.array(np.zeros((2, 2, 2)), mask=True),
-    np.ma.array([(1, 2.0)], mask=[(True, False)], dtype=[("a", "i4"), ("b", "f8")])], ids=["0-d", "masked", "3-d", "record"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.ma.array(1, mask=True),
+        np.ma.masked,
+        np.ma.array(np.zeros((2, 2, 2)), mask=True),
+        np.ma.array([(1, 2.0)], mask=[(True, False)], dtype=[("a", "i4"), ("b", "f8")]),
+    ],
+    ids=["0-d", "masked", "3-d", "record"],
+)
 def test_masked_arrays_that_a_view_cannot_carry(source):
     for copy in ("never", "if_needed", "always"):
         with pytest.raises(MaskError):
@@ -99,7 +109,13 @@ def test_operations_that_would_lose_the_mask_are_refused():
 
 def test_with_mask_checks_both():
     values = mv.view(np.arange(6))
-    for bad in (np.zeros(5, bool), np.zeros(6, "u1"), np.zeros((2, 3), bool), np.zeros((6, 1), bool), np.zeros((), bool)):
+    for bad in (
+        np.zeros(5, bool),
+        np.zeros(6, "u1"),
+        np.zeros((2, 3), bool),
+        np.zeros((6, 1), bool),
+        np.zeros((), bool),
+    ):
         with pytest.raises(MaskError, match=r"expected bool of shape \(6,\)"):
             with_mask(values, mv.view(bad))
     with pytest.raises(MaskError, match="in 1 or 2 dimensions"):

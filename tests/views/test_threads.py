@@ -1,4 +1,4 @@
-"""Many threads on one view, from a barrier on: slicing, exporting, releasing. Wrong results and crashes show, races do not hide."""
+"""Many threads on one view, from a barrier on: slicing, exporting, releasing."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mojoview.frames import _blocks
 from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._describe import describe
 from mojoview.frames._explain import facts_of_object, table
 from mojoview.frames._frame import (
     FrameView,
@@ -21,7 +22,7 @@ from mojoview.frames._frame import (
     positions_of,
     single_block,
 )
-from mojoview.frames._storage import check_options, resolve, storage
+from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
 from mojoview.frames._writing import assign, lease, require_copy_on_write
 from mojoview.memory.errors import AccessorError, ZeroCopyError
 
@@ -50,7 +51,7 @@ class FrameAccessor:
         self._obj = obj
 
     def view(
-        self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any"
+        self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
     ) -> FrameView | ColumnView:
         """Views of the columns: all, some, or one.
 
@@ -116,7 +117,9 @@ class FrameAccessor:
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
-    def iview(self, pos: int, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def iview(
+        self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
+    ) -> ColumnView | FrameView:
         """A view of the column at a position, where labels are duplicate or unknown.
 
         Parameters
@@ -234,6 +237,45 @@ class FrameAccessor:
         """
         return table(facts_of_object(self._obj))
 
+    def describe(self, columns: Any = None, *, threads: int | None = None) -> pd.DataFrame:
+        """Count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
+
+        Parameters
+        ----------
+        columns : list of labels, optional
+            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared, as `explain`
+            says.
+        threads : int, optional
+            Most threads that take part; the result has the same bits for every number of them.
+
+        Returns
+        -------
+        DataFrame
+            One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
+            `argmin, argmax` (positions, -1 where there is no element). Masked elements, NaN and NaT are skipped. Owned
+            by the caller.
+
+        Raises
+        ------
+        ColumnError, ZeroCopyError, DTypeError
+            A column asked for by name does not exist, cannot be shared, or has no statistics.
+
+        Notes
+        -----
+        Method: `mojoview.kernels.describe`. Thread safety: as `view`; lets go of the GIL for large frames.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0, float("nan")], "n": [3, 5, 4]})
+        >>> df.mojo.describe()[["count", "mean", "argmax"]].values.tolist()
+        [[2.0, 1.5, 1.0], [3.0, 4.0, 1.0]]
+        """
+        df = self._obj
+        if columns is None or isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return describe(df, None if columns is None else positions_of(df.columns, columns), threads)
+        return describe(df, [position_of(df.columns, columns)], threads)
+
     def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
         """Opens one column for writing in place, for the time of a ``with`` block.
 
@@ -350,7 +392,7 @@ class SeriesAccessor:
     def __init__(self, obj: pd.Series) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
         """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
 
         Examples
@@ -404,7 +446,7 @@ class IndexAccessor:
     def __init__(self, obj: pd.Index) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView:
         """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
 
         Returns
@@ -498,4 +540,4 @@ def register() -> None:
     ):
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
-        owner.mojo = AccessorDescriptor(accessor)
+        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute

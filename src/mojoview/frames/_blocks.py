@@ -65,7 +65,7 @@ _lease_lock = threading.Lock()
 class Snapshot:
     """The blocks of a frame or Series at one moment. While it lives, the blocks it names are pinned."""
 
-    __slots__ = ("__weakref__", "_placements", "_where", "blocks", "owner", "plain")
+    __slots__ = ("__weakref__", "_placements", "_where", "blocks", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         # The time of df.mojo.view() is spent here, for each block, and independent of rows and columns.
@@ -78,16 +78,16 @@ class Snapshot:
         self._placements: list[Any] = []
         if _leased:
             refuse_leased(blocks)
-        plain = True
+        #: Blocks that are not plain numbers as kernels take them.
+        self.odd: list[Any] = []
         for block in blocks:
             block.refs.add_index_reference(self)
             # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done
             # now.
             self._placements.append(block._mgr_locs)
-            if plain:
-                values = block.values
-                plain = type(values) is ndarray and values.dtype in PLAIN and values.flags.aligned
-        self.plain = plain
+            values = block.values
+            if type(values) is not ndarray or values.dtype not in PLAIN or not values.flags.aligned:
+                self.odd.append(block)
         if _leased:  # again: a lease may have begun in another thread just before the pin was there to be seen
             refuse_leased(blocks)
 
@@ -111,6 +111,13 @@ class Snapshot:
                         found[position] = (number, row)
                 self._where = found
         return self._where
+
+    def odd_positions(self) -> list[int]:
+        """Of the columns in the odd blocks; work for those only."""
+        if self._where is None and self.blocks[0].ndim == 2:
+            pairs = zip(self.blocks, self._placements, strict=True)
+            return sorted(position for block, placement in pairs if block in self.odd for position in placement)
+        return [position for position, (number, _) in enumerate(self.where) if self.blocks[number] in self.odd]
 
     def cell(self, position: int) -> Cell:
         number, row = self.where[position]
@@ -167,7 +174,7 @@ class Origin:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not uses(obj, self._block)
 
     @property
     def frozen(self) -> bool:
@@ -195,12 +202,22 @@ def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
     return block, values[manager.blklocs[position]] if values.ndim == 2 else values
 
 
+def uses(obj: Any, block: Any) -> bool:
+    """Whether the block is still one of the frame's or Series'."""
+    return block in obj._mgr.blocks
+
+
+def has_other_user(block: Any) -> bool:
+    """Whether pandas knows a second user of the block's memory; a view of ours is one."""
+    return bool(block.refs.has_reference())
+
+
 def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
     """Block number, values, and whether pandas knows another user of them; -1 and None where it cannot say."""
     if not INTERNALS or not hasattr(obj._mgr, "blocks"):
         return -1, public_values(_column(obj, position)), None
     block, values = locate_block(obj, position)
-    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, bool(block.refs.has_reference())
+    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, has_other_user(block)
 
 
 @contextmanager
@@ -216,7 +233,7 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
         holders.add(position)
         _leased[key] = (block, holders)
     try:
-        if block.refs.has_reference():
+        if has_other_user(block):
             raise SharedError(
                 f"{what}: expected memory that only this object uses, but other pandas objects or views share its "
                 "block; "
@@ -236,14 +253,16 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
 class PublicSnapshot:
     """The same through public calls: a shallow copy pins the memory, addresses say whether it is shared and current."""
 
-    __slots__ = ("_positions", "_shallow", "blocks", "owner", "plain")
+    __slots__ = ("_positions", "_shallow", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         self.owner = ref(obj)
         self._shallow = obj.copy(deep=False)
         self._positions = list(range(obj.shape[1] if obj.ndim == 2 else 1)) if positions is None else list(positions)
-        self.blocks: tuple[Any, ...] = ()
-        self.plain = False
+        self.odd = [self]
+
+    def odd_positions(self) -> list[int]:
+        return list(range(len(self._positions)))  # blocks being unknown, each is looked at
 
     def cell(self, position: int) -> Cell:
         column = self._positions[position]
@@ -399,7 +418,7 @@ def _test_internals() -> str | None:
 
 def _test_masked() -> bool:
     try:
-        array = pd.array([1, None], dtype="Int64")
+        array: Any = pd.array([1, None], dtype="Int64")
         return bool(array._data.dtype == np.int64 and array._data[0] == 1 and array._mask.tolist() == [False, True])
     except Exception:  # as above
         return False

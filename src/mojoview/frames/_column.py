@@ -39,7 +39,7 @@ class PandasView(View):
         array that pandas was given with ``copy=False``, nor against writes to `Series.array`.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else self._origin.frozen  # type: ignore[no-any-return]
+        return True if self._origin is None else bool(self._origin.frozen)
 
     @property
     def stale(self) -> bool:
@@ -49,7 +49,7 @@ class PandasView(View):
         stale from the beginning. A view that outlived its frame is not: nothing newer exists.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else self._origin.stale  # type: ignore[no-any-return]
+        return True if self._origin is None else bool(self._origin.stale)
 
     def release(self) -> None:
         """Lets go of the memory and of its pin; see `View.release`."""
@@ -123,10 +123,12 @@ def make_column(source: View, logical: Any, origin: Any) -> ColumnView:
     """`origin` pins the memory; None for a copy."""
     made = ColumnView.__new__(ColumnView)
     made._logical, made._origin = logical, origin
-    return adopt(made, source, origin)
+    adopt(made, source, origin)
+    return made
 
 
 def make_block(source: View, logical: Any, origin: Any, columns: pd.Index) -> BlockView:
     made = BlockView.__new__(BlockView)
     made._logical, made._origin, made.columns = logical, origin, columns
-    return adopt(made, source, origin)
+    adopt(made, source, origin)
+    return made

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
 from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
-from mojoview.frames._storage import Resolved, Storage, refusal, resolve, storage
+from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
@@ -67,6 +67,10 @@ class FrameView:
     """
 
     __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
+
+    columns: pd.Index
+    _ready: Mapping[int, Resolved]
+    _snapshot: Any
 
     def __init__(self, *_: Any) -> None:
         raise ArgumentError("FrameView() is not called by hand: use df.mojo.view()")
@@ -191,20 +195,20 @@ _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 # -------------------------------------------------------------------------------------------------------
 
 
-def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, layout: str) -> FrameView:
+def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing, layout: Layout) -> FrameView:
     """A FrameView of a DataFrame. Work for each block only, where the blocks are plain numbers taken as they are."""
     snapshot = take_snapshot(df, positions)
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
     made.columns = df.columns if positions is None else df.columns[list(positions)]
-    if snapshot.plain and copy != "always" and layout == "any":
+    if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
     else:
         made._ready = _resolve_all(snapshot, made.columns, copy, na, layout)
     return made
 
 
-def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: str) -> dict[int, Resolved]:
+def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layout: Layout) -> dict[int, Resolved]:
     """Everything but plain numbers that are taken as they are; what is not in the result is made when asked for."""
     if layout == "c":
         if not all(isinstance(values, np.ndarray) and values.flags.f_contiguous for values, _ in snapshot.arrays()):
@@ -218,13 +222,14 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: s
     problems: list[
         tuple[type[MojoViewError], str]
     ] = []  # not the exceptions: with their tracebacks they would be a cycle
-    for position, label in enumerate(columns):
+    as_it_lies = layout == "any" and copy != "always"
+    for position in snapshot.odd_positions() if as_it_lies else range(len(columns)):
         values = snapshot.cell(position).values
         kept = storage(values)
-        if kept.data is values and kept.zero_copy and layout == "any" and copy != "always":
+        if as_it_lies and kept.data is values and kept.zero_copy:
             continue
         try:
-            ready[position] = resolve(kept, ColumnName("column", label, None, values.dtype), copy, na, layout)
+            ready[position] = resolve(kept, ColumnName("column", columns, position, values.dtype), copy, na, layout)
         except MojoViewError as error:
             problems.append((type(error), str(error)))
     if problems:
@@ -252,7 +257,7 @@ class ColumnName:
         return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
-def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> ColumnView | FrameView:
+def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> ColumnView | FrameView:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
     values, origin = take_column(obj, position)
     kept = storage(values)
@@ -269,10 +274,10 @@ def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> Col
 class _Parts:
     """Stands for a snapshot where one column consists of several arrays, each of which is shown as a column."""
 
-    __slots__ = ("_origin", "parts", "plain")
+    __slots__ = ("_origin", "parts")
 
     def __init__(self, origin: Any, whole: Storage) -> None:
-        self._origin, self.parts, self.plain = origin, whole.parts, False
+        self._origin, self.parts = origin, whole.parts
 
     def cell(self, position: int) -> Cell:
         return Cell(list(self.parts.values())[position].data, position, None)
@@ -292,7 +297,7 @@ class _Parts:
         return bool(self._origin.stale)
 
 
-def _parts_view(parts: _Parts, name: ColumnName, na: str, layout: str) -> FrameView:
+def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) -> FrameView:
     made = FrameView.__new__(FrameView)
     made._snapshot = parts
     made.columns = pd.Index(list(parts.parts))
@@ -339,9 +344,7 @@ def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     kept = storage(values)
     if kept.data is None or kept.reason:
         raise refusal(kept, name)
-    if (kept.mask is not None and kept.mask.any()) or (
-        kept.sentinel is not None and (kept.data == kept.sentinel).any()
-    ):
+    if kept.missing():
         raise MaskError(f"block: {name} has missing values; use df.mojo.view(na='mask') for its columns")
     data = kept.data if kept.data.ndim == 2 else kept.data[None, :]
     return make_block(
@@ -410,7 +413,7 @@ def normalize(position: Any, count: int) -> int:
     """A position from 0 to count - 1, from one that may count from the end."""
     if not hasattr(position, "__index__") or isinstance(position, bool | np.bool_):
         raise ArgumentError(f"iview: expected an integer position, got {type(position).__name__}")
-    at = position.__index__()
+    at = int(position.__index__())
     if not -count <= at < count:
         raise IndexingError(f"iview({at}): position out of range, the frame has {count} columns")
     return at + count if at < 0 else at

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,12 @@ from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, ZeroCop
 from mojoview.views import View, view
 from mojoview.views._view import with_mask
 
-__all__ = ["Storage", "check_options", "resolve", "storage"]
+__all__ = ["Copy", "Layout", "Missing", "Storage", "check_options", "resolve", "storage"]
 
 Array = np.ndarray[Any, Any]
+Copy = Literal["never", "if_needed", "always"]
+Missing = Literal["error", "mask", "ignore"]
+Layout = Literal["any", "contiguous", "f", "c"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -34,12 +37,20 @@ class Storage(NamedTuple):
     reason: str = ""  #: why `data` cannot be handed out as it is
     remedy: str = ""
     error: type[Exception] = ZeroCopyError
-    convert: Callable[[], tuple[Array, Array | None]] | None = None  #: a fresh copy that can be handed out
+    convert: Callable[[], Storage] | None = None  #: makes a fresh copy that can be handed out
     parts: Mapping[str, Storage] = _NOTHING  #: of a column that consists of several arrays
 
     @property
     def zero_copy(self) -> bool:
         return not self.reason
+
+    def missing(self) -> int:
+        """How many elements are missing; reads the mask, or the codes."""
+        if self.mask is not None:
+            return int(np.count_nonzero(self.mask))
+        if self.sentinel is None or self.data is None:
+            return 0
+        return int(np.count_nonzero(self.data == self.sentinel))
 
 
 def storage(values: Any) -> Storage:
@@ -77,14 +88,14 @@ def _ndarray(array: Array) -> Storage:
             array,
             reason=f"its byte order is {order}-endian",
             remedy=f"use astype('{native}') or copy='if_needed'",
-            convert=lambda: (array.astype(native), None),
+            convert=lambda: Storage(array.astype(native)),
         )
     if not array.flags.aligned:
         return Storage(
             array,
             reason=f"it is not aligned: its address or stride is no multiple of {array.dtype.alignment}",
             remedy="use .copy() or copy='if_needed'",
-            convert=lambda: (array.copy(), None),
+            convert=lambda: Storage(array.copy()),
         )
     return Storage(array)
 
@@ -99,9 +110,9 @@ def _masked(array: Any) -> Storage:
     if parts is not None:
         return Storage(*parts)
 
-    def convert() -> tuple[Array, Array]:
-        missing = array.isna()
-        return array.to_numpy(array.dtype.numpy_dtype, na_value=array.dtype.numpy_dtype.type(0)), missing
+    def convert() -> Storage:
+        dtype = array.dtype.numpy_dtype
+        return Storage(array.to_numpy(dtype, na_value=dtype.type(0)), array.isna())
 
     return Storage(
         None,
@@ -122,8 +133,8 @@ def _interval(array: Any) -> Storage:
 
 
 def _sparse(array: Any) -> Storage:
-    def dense() -> tuple[Array, None]:
-        return np.asarray(array.to_dense()), None
+    def dense() -> Storage:
+        return _ndarray(np.asarray(array.to_dense()))
 
     index, parts = array.sp_index, _NOTHING
     if not hasattr(index, "blocs"):  # kept one by one; runs compute theirs anew each time
@@ -172,8 +183,8 @@ def _arrow(array: Any) -> Storage:
             remedy="hand the column to an Arrow consumer",
         )
 
-    def convert() -> tuple[Array, Array]:
-        return array.to_numpy(target, na_value=np.zeros((), target)[()]), np.asarray(array.isna())
+    def convert() -> Storage:
+        return Storage(array.to_numpy(target, na_value=np.zeros((), target)[()]), np.asarray(array.isna()))
 
     how = "one bit a value" if target.kind == "b" else "with validity bits of its own"
     return Storage(
@@ -205,14 +216,10 @@ _READERS: tuple[tuple[Any, Callable[[Any], Storage]], ...] = (
 # -- from storage to a view
 # ---------------------------------------------------------------------------------------------
 
-_CHOICES = {
-    "copy": ("never", "if_needed", "always"),
-    "na": ("error", "mask", "ignore"),
-    "layout": ("any", "contiguous", "f", "c"),
-}
+_CHOICES = {"copy": get_args(Copy), "na": get_args(Missing), "layout": get_args(Layout)}
 
 
-def check_options(copy: str, na: str, layout: str) -> None:
+def check_options(copy: Copy, na: Missing, layout: Layout) -> None:
     for (name, choices), value in zip(_CHOICES.items(), (copy, na, layout), strict=True):
         if value not in choices:
             raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, choices))}")
@@ -225,39 +232,36 @@ class Resolved(NamedTuple):
     copied: bool
 
 
-def resolve(kept: Storage, what: object, copy: str, na: str, layout: str) -> Resolved:
+def resolve(kept: Storage, what: object, copy: Copy, na: Missing, layout: Layout) -> Resolved:
     """Applies the options of `df.mojo.view()` to a column; `what` names it in messages."""
-    data, mask, sentinel, copied = kept.data, kept.mask, kept.sentinel, False
+    copied = copy == "always"
     if kept.reason:
         if copy == "never" or kept.convert is None:
             raise refusal(kept, what, copy)
-        (data, mask), copied = kept.convert(), True
+        kept, copied = kept.convert(), True
+        if kept.reason:  # a sparse column of objects is dense, and still of objects
+            raise refusal(kept, what, copy)
+    data = kept.data
     assert data is not None
-    if not copied and copy == "if_needed" and layout != "any" and not data.flags.contiguous:
+    if layout != "any" and not data.flags.contiguous:
+        if copy == "never":
+            raise ZeroCopyError(
+                f"view: {what} cannot be shared with layout={layout!r}: its values lie {data.strides[-1]} bytes apart, "
+                f"expected {data.itemsize}; copy the frame once with df.copy(), use copy='if_needed', or layout='any'"
+            )
         copied = True
-    elif layout != "any" and not data.flags.contiguous and copy == "never":
-        raise ZeroCopyError(
-            f"view: {what} cannot be shared with layout={layout!r}: its values lie {data.strides[-1]} bytes apart, "
-            f"expected {data.itemsize}; copy the frame once with df.copy(), use copy='if_needed', or layout='any'"
+    if na == "error" and (missing := kept.missing()):
+        raise MaskError(
+            f"view: {what} has {missing} missing value(s), and na='error'; use na='mask' to carry the mask, or "
+            "na='ignore' for the values alone, arbitrary where missing"
         )
-    if na != "ignore":
-        if mask is None and sentinel is not None:
-            mask = (
-                data == sentinel
-            )  # pandas stores no mask for categories: this one is computed, and belongs to the view
-        if mask is not None and na == "error":
-            if mask.any():
-                raise MaskError(
-                    f"view: {what} has {int(mask.sum())} missing value(s), and na='error'; use na='mask' to carry the "
-                    "mask, "
-                    "or na='ignore' for the values alone, arbitrary where missing"
-                )
-            mask = None
-    else:
-        mask = None
-    owned = "always" if copied or copy == "always" else "never"
-    values = view(data, copy=owned)
-    return Resolved(values if mask is None else with_mask(values, view(mask, copy=owned)), owned == "always")
+    mask = None
+    if na == "mask":
+        # pandas stores no mask for categories: theirs is computed, and belongs to the view.
+        mask = kept.mask if kept.sentinel is None else data == kept.sentinel
+    how: Copy = "always" if copied else "never"
+    values = view(data, copy=how)
+    return Resolved(values if mask is None else with_mask(values, view(mask, copy=how)), copied)
 
 
 def refusal(kept: Storage, what: object, copy: str = "never") -> Exception:

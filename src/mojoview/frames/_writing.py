@@ -58,7 +58,7 @@ class _LeasedBlock:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not _blocks.uses(obj, self._block)
 
 
 @contextmanager
@@ -101,8 +101,8 @@ def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
             "pandas; "
             "compute codes apart and assign pd.Categorical.from_codes(codes, dtype=...)"
         )
-    if kept.mask is not None and kept.mask.any():
-        raise MaskError(f"{what}: expected no missing values, got {int(kept.mask.sum())}; fill them first")
+    if missing := kept.missing():
+        raise MaskError(f"{what}: expected no missing values, got {missing}; fill them first")
     assert kept.data is not None
     if not kept.data.flags.writeable:
         raise ReadOnlyError(
@@ -130,9 +130,9 @@ def _end(leased: ColumnView, watched: Any, obj: Any, block: Any, what: str) -> I
                 "with "
                 "block"
             )
-    if block not in obj._mgr.blocks:
+    if not _blocks.uses(obj, block):
         yield StaleError(f"{what}: pandas moved the column while it was leased; what was written is lost to the frame")
-    elif block.refs.has_reference():
+    elif _blocks.has_other_user(block):
         yield SharedError(
             f"{what}: another pandas object came to share the memory while it was leased, and saw the writes; take "
             "copies "
@@ -173,7 +173,7 @@ def assign(df: pd.DataFrame, column: Any, out: Any) -> None:
         _check_publishable(df, array, what)
     series = pd.Series(array, index=df.index, copy=False)
     if found:
-        df.isetitem(found[0], series)
+        df.isetitem(found[0], series)  # type: ignore[arg-type]  # pandas aligns on the index, which is the frame's
     else:
         df[column] = series
 

@@ -47,8 +47,8 @@ def _reduction(
                 _ARRAY.format(temporal=", datetime64, timedelta64" if temporal else ""),
                 "y : array_like, as x\n        Same shape and dtype." if second else "",
                 "axis : int, optional\n        Axis to reduce; by default all.",
-                "ddof : float, default 0\n        The divisor is the number of elements minus this; where that is not positive "
-                "the result is NaN."
+                "ddof : float, default 0\n        The divisor is the number of elements minus this; where that is "
+                "not positive the result is NaN."
                 if ddof
                 else "",
                 _THREADS,
@@ -199,7 +199,7 @@ _REDUCTIONS = [
         notes="""In two passes over blocks in the cache, about each block's mean, merged as in Chan, Golub and LeVeque
     (Stanford CS-TR-79-773, 1979). NaN propagates.
     """,
-        example=_example("kernels.var(np.array([1.0, 2.0, 4.0]), ddof=1)", "2.3333333333333335"),
+        example=_example("kernels.var(np.array([1.0, 2.0, 3.0]), ddof=1)", "1.0"),
     ),
     _reduction(
         "std",

@@ -70,9 +70,14 @@ class Cache:
         OSError
             It cannot be made.
         """
-        root.parent.mkdir(parents=True, exist_ok=True)
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             root.mkdir(mode=0o700)
+        above = root.parent.stat()
+        replaceable = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
+        if above.st_uid not in (os.geteuid(), 0) or replaceable:
+            raise CacheError(f"load(): other users could replace the kernel cache {root}: {root.parent} belongs to one"
+                             " of them or is open to all; set MOJOVIEW_CACHE_DIR to a directory of your own")
         info = root.lstat()
         if not stat.S_ISDIR(info.st_mode):
             raise CacheError(f"load(): the kernel cache {root} is no directory; remove it, or set MOJOVIEW_CACHE_DIR")

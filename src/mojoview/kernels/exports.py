@@ -299,7 +299,7 @@ class Module:
         stars = [m for m in self.source.stars if m.partition(".")[0] != "std"]
         if stars == ["mojoview"]:
             return f"mojoview.{name}" if name in {*ROLES, "Status"} else ""
-        return f"{stars[0]}.{name}" if stars else dot and written
+        return f"{' or '.join(stars)}.{name}" if stars else dot and written
 
 
 def first_line(fields: Sequence[Mapping[str, Any]]) -> bool:

@@ -14,7 +14,6 @@ cdef extern from "counter.h" nogil:
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
 # never hear that its buffer is free. Cycles through a lease are broken at the view that holds it.
-@cython.final
 @cython.no_gc_clear
 cdef class Lease:
     """Lease()
@@ -59,7 +58,8 @@ cdef Lease lease_owner(object owner):
 
 
 cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1:
-    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the same function."""
+    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the
+    same function."""
     PyObject_GetBuffer(exporter, buffer, flags)
     return 0
 

@@ -1,5 +1,7 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
+from typing import Any
+
 __all__ = [
     "AccessorError",
     "AlignmentError",
@@ -26,6 +28,7 @@ __all__ = [
     "LayoutError",
     "MaskError",
     "MojoViewError",
+    "OptionError",
     "OverlapError",
     "ProtocolError",
     "RangeError",
@@ -34,6 +37,7 @@ __all__ = [
     "ShapeError",
     "SharedError",
     "StaleError",
+    "StreamError",
     "ZeroCopyError",
 ]
 
@@ -70,6 +74,10 @@ class RangeError(MojoViewError, OverflowError):
     """A number does not fit the dtype that has to hold it."""
 
 
+class OptionError(MojoViewError, TypeError, NotImplementedError):
+    """An option of a protocol that this version does not know."""
+
+
 class DTypeError(MojoViewError, TypeError):
     """The dtype, or its byte order, is not what the operation takes."""
 
@@ -96,6 +104,10 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
+
+
+class StreamError(MojoViewError, ValueError):
+    """A stream number that means nothing for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):
@@ -183,7 +195,7 @@ class KernelCompileError(KernelError):
         What the compiler said, with file, line and column (both counted from 1).
     """
 
-    def __init__(self, message: str, diagnostics: tuple = ()):
+    def __init__(self, message: str, diagnostics: tuple[Any, ...] = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
 

@@ -14,7 +14,7 @@ from mojoview.views._view import View
 __all__ = ["from_interface"]
 
 
-def from_interface(owner: object, interface: Any, writable: bool) -> View:
+def from_interface(owner: object, interface: Any, writable: bool, protocol: str = "__array_interface__") -> View:
     """A view on what an exporter's `__array_interface__` describes.
 
     Parameters
@@ -22,9 +22,12 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     owner : object
         Exporter; kept alive by the view.
     interface : dict
-        Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the extents
-        must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter is trusted.
+        Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the
+        extents must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter
+        is trusted.
     writable : bool
+    protocol : str
+        Name of the attribute, for messages.
 
     Returns
     -------
@@ -36,13 +39,14 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     InterfaceError
         A required entry is missing, or the entries contradict each other or the buffer's size.
     ArgumentError, DTypeError, ShapeError, ReadOnlyError, MaskError
-        Entries of the wrong type; items that are references; more than 8 dimensions; writing asked of read-only memory; a mask.
+        Entries of the wrong type; items that are references; more than 8 dimensions; writing asked of read-only
+        memory; a mask.
 
     Notes
     -----
     Source: NumPy's reference, "The array interface protocol". Thread safety: any thread.
     """
-    name = f"{type(owner).__name__}.__array_interface__"
+    name = f"{type(owner).__name__}.{protocol}"
     try:
         return _read(owner, interface, writable)
     except MojoViewError as error:
@@ -64,7 +68,9 @@ def _read(owner: object, interface: Any, writable: bool) -> View:
     dtype = _dtype(interface["typestr"], interface.get("descr"))
     shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
     if not isinstance(data, tuple):
-        return _acquire.from_region(owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable)
+        return _acquire.from_region(
+            owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable
+        )
     if len(data) != 2:
         raise InterfaceError(f"data must be a buffer or (address, read-only flag), got {len(data)} entries")
     address, readonly = data

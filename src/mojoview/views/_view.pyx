@@ -1,40 +1,45 @@
 """View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
-)
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from cpython.buffer cimport PyBUF_SIMPLE
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM,
-    MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_F_CONTIGUOUS, MV_HAS_MASK,
+    MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
 )
-from mojoview.memory._lease cimport Lease
-from mojoview.views._geometry cimport dimensions_held, int64_tuple, narrow, read_shape
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
+from mojoview.views._bits cimport make_bits
+from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
+from mojoview.views._export cimport fill_buffer
+from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views.bits cimport mv_bit
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN, as_dtype, dtype_info
+from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, MojoViewError, ProtocolError, RangeError,
+    ArgumentError, DeviceError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError,
     ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
 )
 
 
 cdef extern from "layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
-    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
-    bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
+    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
-cdef dict known_dtypes = KNOWN
+cdef dict known_dtypes = _KNOWN
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
 
 cdef int raise_released() except -1:
     raise ReleasedError("the view was released: take a new one from the array")
+
+
+# DLPack's device types that have a name of their own
+cdef dict DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext", 14: "oneapi", 15: "webgpu"}
 
 
 cdef inline mv_desc *descriptor(View self) except NULL:
@@ -50,8 +55,8 @@ cdef class View:
 
     A typed window on memory that somebody else owns; made by `mojoview.view()`.
 
-    A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory, and the owner's
-    buffer export, until the last view on it is released or dropped.
+    A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory,
+    and the owner's buffer export, until the last view on it is released or dropped.
 
     Attributes
     ----------
@@ -64,16 +69,22 @@ cdef class View:
     readonly, contiguous, aligned, closed : bool
         `contiguous` means C order.
     device : str
-        "cpu".
+        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises `DeviceError`.
+    masked : bool
+        Whether elements may be missing.
     mask : View or None
-        bool, True where an element is missing.
+        bool, True where an element is missing. Of a bitmap it is a copy, made each time; of a byte mask it borrows.
+    validity : Bits or None
+        The bitmap itself where the mask is one: 1 = valid.
+    arrow_format : str or None
+        Arrow's format string of the items where it says more than the dtype (time zone, dates, decimals).
     owner : object
         Whose memory it is.
 
     Notes
     -----
-    Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a consumer or a
-    kernel uses the memory, so no thread loses it in the middle of a call.
+    Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a
+    consumer or a kernel uses the memory, so no thread loses it in the middle of a call.
 
     Examples
     --------
@@ -146,7 +157,8 @@ cdef class View:
 
     @property
     def device(self):
-        return "cpu" if descriptor(self).flags & MV_DEVICE_MASK == 0 else f"device:{self.desc.device_id}"
+        cdef int kind = (descriptor(self).flags & MV_DEVICE_MASK) >> MV_DEVICE_SHIFT
+        return f"{DEVICES.get(kind, f'dlpack{kind}')}:{self.desc.device_id}" if kind else "cpu"
 
     @property
     def owner(self):
@@ -160,12 +172,34 @@ cdef class View:
     @property
     def mask(self):
         cdef mv_desc *d = descriptor(self)
+        cdef int64_t step = 1
+        cdef Lease lease
         cdef View other
         if d.flags & MV_HAS_MASK == 0:
             return None
-        other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL, True)
+        check_host(self, "mask")
+        if d.flags & MV_MASK_BITS:
+            unpacked = self.validity.unpack(invert=True)
+            lease = lease_buffer(unpacked, unpacked, PyBUF_SIMPLE)
+            return make_view(lease, lease.buffer.buf, d.ndim, d.shape, &step, BOOL, True)
+        other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL,
+                          True)
         other._pin = self._pin
         return other
+
+    @property
+    def masked(self):
+        return (descriptor(self).flags & MV_HAS_MASK) != 0
+
+    @property
+    def validity(self):
+        cdef mv_desc *d = descriptor(self)
+        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
+
+    @property
+    def arrow_format(self):
+        descriptor(self)
+        return self._arrow
 
     @property
     def data(self):
@@ -200,7 +234,8 @@ cdef class View:
 
     def __setitem__(self, key, value):
         if descriptor(self).flags & MV_READONLY:
-            raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with view(obj, writable=True)")
+            raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with "
+                                "view(obj, writable=True)")
         if isinstance(key, str):
             self, key = field(self, key), Ellipsis
         check_exportable(self, "assignment")
@@ -227,13 +262,7 @@ cdef class View:
     def T(self):
         """The same memory with the dimensions in reverse order."""
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int k, n = d.ndim
-        for k in range(n // 2):
-            d.shape[k], d.shape[n - 1 - k] = d.shape[n - 1 - k], d.shape[k]
-            d.strides[k], d.strides[n - 1 - k] = d.strides[n - 1 - k], d.strides[k]
-        if n == 2:
-            d.mask_stride[0], d.mask_stride[1] = d.mask_stride[1], d.mask_stride[0]
+        turn(other.desc)
         return finish(other)
 
     def reshape(self, *shape):
@@ -259,19 +288,7 @@ cdef class View:
             The strides allow the shape only with a copy.
         """
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int64_t sizes[8]
-        cdef int64_t strides[8]
-        cdef int k, ndim = read_shape(shape, d.size, sizes)
-        if d.flags & MV_HAS_MASK and (ndim != d.ndim or any([sizes[k] != d.shape[k] for k in range(ndim)])):
-            raise MaskError("reshape: the mask has strides of its own; reshape view.data and view.mask")
-        if not mv_reshape(d, ndim, sizes, strides):
-            raise ZeroCopyError(f"reshape: strides {other.strides} of shape {other.shape} need a copy to become "
-                                f"{int64_tuple(sizes, ndim)}; use np.asarray(view).reshape(...)")
-        d.ndim = ndim
-        for k in range(ndim):
-            d.shape[k] = sizes[k]
-            d.strides[k] = strides[k]
+        fold(other.desc, shape)
         return finish(other)
 
     def cast(self, dtype):
@@ -305,21 +322,9 @@ cdef class View:
         new = as_dtype(dtype, "cast")
         dtype_info(new)
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int64_t item = new.itemsize, old = d.itemsize, last
-        if item != old:
-            if d.flags & MV_HAS_MASK:
-                raise MaskError(f"cast({new}): a mask belongs to items of {old} bytes; cast view.data")
-            if d.ndim == 0 or new.subdtype is not None:
-                raise LayoutError(f"cast({new}): items of {item} bytes for items of {old} need a last axis to spread over")
-            last = d.shape[d.ndim - 1]
-            if last != 1 and d.size and d.strides[d.ndim - 1] != old:
-                raise LayoutError(f"cast({new}): the last axis must be contiguous to change the item size, got strides {other.strides}")
-            if item == 0 or (item < old and old % item) or last * old % item:
-                raise LayoutError(f"cast({new}): {last} items of {old} bytes do not divide into items of {item}")
-            d.shape[d.ndim - 1] = last * old // item
-            d.strides[d.ndim - 1] = item
+        resize_items(other.desc, new)
         set_dtype(other, new)
+        other._arrow = None
         return finish(other)
 
     def release(self):
@@ -335,7 +340,8 @@ cdef class View:
         if self.desc is NULL:
             return
         if self._exports:
-            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them first")
+            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them "
+                                "first")
         self.desc = NULL
         if not self._exposed:
             self._lease = self._mask_lease = None
@@ -359,29 +365,7 @@ cdef class View:
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef mv_desc *d = descriptor(self)
         check_exportable(self, "the buffer protocol")
-        if flags & PyBUF_FORMAT and self._format is None:
-            hint = "view.cast('i8') for the integers" if self._dtype.kind in "Mm" else "its fields"
-            raise ZeroCopyError(f"the buffer protocol has no code for dtype {self._dtype}; use {hint}, or np.asarray(view), "
-                                "which keeps the dtype")
-        if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
-            raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
-        if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS or (flags & PyBUF_STRIDES) != PyBUF_STRIDES) \
-                and not d.flags & MV_C_CONTIGUOUS:
-            raise LayoutError(f"buffer export: the consumer needs C order, got strides {self.strides} of shape {self.shape}")
-        if (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and not d.flags & MV_F_CONTIGUOUS:
-            raise LayoutError(f"buffer export: the consumer needs Fortran order, got strides {self.strides} of shape {self.shape}")
-        if (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS and not d.flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS):
-            raise LayoutError(f"buffer export: the consumer needs contiguous memory, got strides {self.strides}")
-        buffer.buf = d.data
-        buffer.len = d.size * <int64_t>d.itemsize
-        buffer.itemsize = d.itemsize
-        buffer.readonly = (d.flags & MV_READONLY) != 0
-        buffer.ndim = d.ndim if flags & PyBUF_ND else 1  # without a shape: a row of bytes, as memoryview and bytes say
-        buffer.format = <char *>self._format if flags & PyBUF_FORMAT else NULL
-        buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
-        buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES and d.ndim else NULL
-        buffer.suboffsets = NULL
-        buffer.internal = NULL
+        fill_buffer(buffer, d, self._format, self._dtype, flags)
         buffer.obj = self
         self._exports += 1
 
@@ -395,24 +379,126 @@ cdef class View:
         descr = dtype_info(self._dtype).descr
         if descr is None:  # an AttributeError: NumPy goes on to __array__, which needs no words for the dtype
             raise ProtocolError(f"__array_interface__ has no words for dtype {self._dtype}; use np.asarray(view)")
-        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory to its end.
+        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory.
         self._exposed = True
         return {"version": 3, "shape": int64_tuple(d.shape, d.ndim), "strides": int64_tuple(d.strides, d.ndim),
-                "typestr": self._dtype.str, "descr": descr[:], "data": (<uintptr_t>d.data, (d.flags & MV_READONLY) != 0)}
+                "typestr": self._dtype.str, "descr": descr[:],
+                "data": (<uintptr_t>d.data, (d.flags & MV_READONLY) != 0)}
 
     def __array__(self, dtype=None, *, copy=None):
         """__array__(dtype=None, *, copy=None)
 
-        An ndarray on the same memory with exactly this dtype and these strides; another dtype, or ``copy=True``, copies.
+        An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
         array = to_array(self)
-        if dtype is None and not copy:
-            return array
+        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
+        if copy is False and wanted != array.dtype:
+            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
         try:
-            return np.array(array, dtype=dtype, copy=copy)
-        except (TypeError, ValueError) as cause:
-            raise ZeroCopyError(f"__array__: {cause}") from cause
+            return array.astype(wanted, copy=bool(copy))
+        except Exception as cause:
+            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
+
+    @property
+    def __cuda_array_interface__(self):
+        if descriptor(self).flags & MV_DEVICE_MASK == 0:
+            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the buffer protocol")
+        from mojoview.views._cuda_interface import interface_of
+        self._exposed = True
+        return interface_of(self, self._stream)
+
+    def __dlpack_device__(self):
+        """__dlpack_device__()
+
+        (device type, device id) in DLPack's numbering; (1, 0) is the host.
+        """
+        return device_of(descriptor(self))
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
+
+        The memory as a DLPack capsule, without a copy; `release()` refuses while a consumer holds it.
+
+        Parameters
+        ----------
+        stream : int, optional
+            None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
+        max_version : tuple of int, optional
+            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is read-only.
+        dl_device : tuple of int, optional
+            Must be the memory's own.
+        copy : bool, optional
+            True exports a fresh, writable copy.
+
+        Returns
+        -------
+        capsule
+            Borrows the memory and holds the view; after a copy owns its memory. May be dropped or consumed on any thread.
+
+        Raises
+        ------
+        ReadOnlyError
+            Read-only memory was asked for in an old capsule, which would drop the fact.
+        ZeroCopyError, LayoutError, MaskError
+            DLPack has no words for the dtype, byte order, strides or mask.
+        DeviceError, StreamError, ArgumentError
+            Another device, a stream that means nothing, arguments of the wrong type.
+
+        Notes
+        -----
+        Source: DLPack 1.3, "Python Specification for DLPack". Thread safety: any thread.
+        """
+        cdef View copied
+        if copy is not None and copy is not False and copy is not True:
+            raise ArgumentError(f"__dlpack__(copy={copy!r}): expected None, False or True")
+        if not exports_plainly(descriptor(self)) or stream is not None or dl_device is not None:
+            check_export(self, self.desc, self._stream, stream, dl_device, copy is True)
+        if copy is not True:
+            return capsule_of(self, &self._exports, self.desc, max_version, False)
+        copied = duplicate(self)
+        return capsule_of(copied, &copied._exports, copied.desc, max_version, True)
+
+    def __arrow_c_schema__(self):
+        """__arrow_c_schema__()
+
+        The Arrow type of the view as a capsule; see `__arrow_c_array__`.
+        """
+        return arrow_exports().export_schema(self)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """__arrow_c_array__(requested_schema=None)
+
+        The memory as a pair of Arrow capsules (schema, array), without a copy of the values.
+
+        Parameters
+        ----------
+        requested_schema : capsule, optional
+            Only one wish is known: booleans as bits, which copies.
+
+        Returns
+        -------
+        tuple of capsule
+            Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes fixed-size
+            lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
+
+        Raises
+        ------
+        ZeroCopyError, LayoutError, MaskError, ShapeError, DeviceError
+            Arrow has no words for the dtype, byte order, strides, mask or 0 dimensions; device memory.
+
+        Notes
+        -----
+        Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any thread.
+        """
+        return arrow_exports().export_view(self, requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+        """__arrow_c_device_array__(requested_schema=None, **kwargs)
+
+        As `__arrow_c_array__`, in the structure that names the device: the host.
+        """
+        return arrow_exports().export_device_view(self, requested_schema, kwargs)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -425,7 +511,7 @@ cdef inline mv_desc *open_store(View self) noexcept:
 
 
 cdef int set_dtype(View self, object dtype) except -1:
-    """Gives the items another dtype; a sub-array dtype becomes further dimensions, as in NumPy. The shape must be set."""
+    """Gives the items another dtype; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set."""
     cdef mv_desc *d = self.desc
     cdef int code, bits, logical, alignment
     cdef unsigned int itemsize
@@ -455,8 +541,8 @@ cdef int set_sub_array(View self, object base, tuple sizes) except -1:
     cdef int k, ndim = d.ndim + len(sizes), most = dimensions_held(d)
     cdef int64_t step = base.itemsize
     if ndim > most:
-        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}view has at most "
-                         f"{most}")
+        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}"
+                         f"view has at most {most}")
     for k in range(ndim - 1, d.ndim - 1, -1):
         d.shape[k] = sizes[k - d.ndim]
         d.strides[k] = step
@@ -509,6 +595,8 @@ cdef int fill(View self, View source) except -1:
     self._dtype = source._dtype
     self._format = source._format
     self._alignment = source._alignment
+    self._arrow = source._arrow
+    self._stream = source._stream
     self._pin = source._pin
     return 0
 
@@ -522,7 +610,7 @@ cdef void drop_mask(View self) noexcept:
 
 
 cdef object to_array(View self):
-    """An ndarray on the view's memory, also where no protocol has words for the dtype: through the bytes of the region."""
+    """An ndarray on the view's memory, through the region's bytes where no protocol has words for the dtype."""
     cdef int64_t low = 0, high = 0
     if self._format is not None:
         array = np.asarray(self)
@@ -546,7 +634,8 @@ cdef object to_array(View self):
 def adopt(View target not None, View source not None, pin=None):
     """adopt(target, source, pin=None)
 
-    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long as it does.
+    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long
+    as it does.
     """
     if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
         raise ArgumentError("adopt: expected a fresh view as target, got one that was opened before")
@@ -585,8 +674,8 @@ def with_mask(View values not None, View mask not None):
     if (d.flags | m.flags) & MV_HAS_MASK:
         raise MaskError("mask: expected a view and a mask without masks of their own; use view.data")
     if missing._dtype != BOOL or m.ndim != d.ndim or not 1 <= d.ndim <= 2 or other.shape != missing.shape:
-        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of shape "
-                        f"{missing.shape}")
+        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of "
+                        f"shape {missing.shape}")
     other._mask_lease = missing._lease
     if missing._pin is not None:
         other._pin = missing._pin if other._pin is None else (other._pin, missing._pin)
@@ -594,6 +683,36 @@ def with_mask(View values not None, View mask not None):
     d.mask = <const uint8_t *>m.data
     d.mask_stride[0] = m.strides[0]
     d.mask_stride[1] = m.strides[1] if d.ndim == 2 else 0
+    return other
+
+
+cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset):
+    """A 1-D view whose elements are missing where the bitmap has a 0; the caller vouches for the bitmap's extent."""
+    cdef View other = cut(values)
+    other._mask_lease = lease
+    other.desc.flags |= MV_HAS_MASK | MV_MASK_BITS
+    other.desc.mask = bits
+    other.desc.mask_offset = offset
+    return other
+
+
+def with_bitmap(View values not None, owner, uintptr_t address):
+    """with_bitmap(values, owner, address)
+
+    A 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
+    """
+    return with_bits(values, lease_owner(owner), <const uint8_t *>address, 0)
+
+
+def on_device(View source not None, int kind, int device_id, stream=None):
+    """on_device(source, kind, device_id, stream=None)
+
+    The same window, known to lie on a device (DLPack's numbering) on whose `stream` it may still be written.
+    """
+    cdef View other = cut(source)
+    other.desc.flags |= <uint64_t>kind << MV_DEVICE_SHIFT
+    other.desc.device_id = device_id
+    other._stream = stream
     return other
 
 
@@ -608,6 +727,29 @@ def same(View source not None, bint readonly):
     return other
 
 
+cdef View duplicate(View source):
+    """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
+    from mojoview.views.open import view
+    cdef View other = view(source, copy="always", writable=True)
+    other.desc.dtype_code = source.desc.dtype_code
+    other.desc.dtype_bits = source.desc.dtype_bits
+    other.desc.dtype_lanes = source.desc.dtype_lanes
+    other.desc.logical = source.desc.logical
+    return other
+
+
+cdef object _arrow_export = None
+
+
+cdef object arrow_exports():
+    """The module that exports to Arrow, imported when first used: it knows views."""
+    global _arrow_export
+    if _arrow_export is None:
+        from mojoview.views import _arrow_export as module
+        _arrow_export = module
+    return _arrow_export
+
+
 # -- elements and fields ----------------------------------------------------------------------------------------------
 
 cdef bint is_partial(object key):
@@ -617,15 +759,27 @@ cdef bint is_partial(object key):
 
 cdef object scalar(View self):
     """The element of a 0-d view as NumPy's scalar; None where it is missing."""
+    check_host(self, "element access")
     if self.desc.flags & MV_HAS_MASK:
-        if self.desc.mask[self.desc.mask_offset // 8]:
+        if self.desc.flags & MV_MASK_BITS:
+            if not mv_bit(self.desc.mask, self.desc.mask_offset):
+                return None
+        elif self.desc.mask[self.desc.mask_offset // 8]:
             return None
         drop_mask(self)
     return to_array(self)[()]
 
 
+cdef int check_host(View self, str operation) except -1:
+    if descriptor(self).flags & MV_DEVICE_MASK:
+        raise DeviceError(f"{operation}: the memory is on {self.device}, which the host cannot read; copy it with the library that "
+                          "made it")
+    return 0
+
+
 cdef int check_exportable(View self, str protocol) except -1:
-    if descriptor(self).flags & MV_HAS_MASK:
+    check_host(self, protocol)
+    if self.desc.flags & MV_HAS_MASK:
         raise MaskError(f"{protocol} cannot carry the mask of this view; use view.data and view.mask")
     return 0
 
@@ -633,24 +787,8 @@ cdef int check_exportable(View self, str protocol) except -1:
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
     cdef View other = cut(self)
-    cdef int64_t offset = 0
-    dtype = other._dtype
-    names = [name] if isinstance(name, str) else name
-    if not all([isinstance(part, str) for part in names]):
-        raise IndexingError("index: a list of positions needs a copy: use np.asarray(view)[...]; a list of field names does not")
-    if dtype.names is None:
-        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
-    for part in names:
-        if part not in dtype.fields:
-            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
-    if isinstance(name, str):
-        dtype, offset = dtype.fields[name][:2]
-    else:
-        try:
-            dtype = dtype[names]
-        except (KeyError, ValueError) as cause:  # a field named twice
-            raise FieldError(f"fields {names}: {cause}") from cause
+    dtype, offset = field_of(other._dtype, name)
     if other.desc.size:
-        other.desc.data = <char *>other.desc.data + offset
+        other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
     return finish(other)
