@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-__all__ = ["Table", "compare"]
+__all__ = ["QUICK", "Table", "compare"]
+
+# Shows that everything runs and is right; the figures of such a run mean nothing.
+QUICK = bool(os.environ.get("MOJOVIEW_BENCH_QUICK"))
 
 
 @dataclass
@@ -17,6 +21,7 @@ class Table:
 
     title: str
     rounds: dict[str, list[float]] = field(default_factory=dict)
+    targets: dict[str, float] = field(default_factory=dict)  #: how many times the first peer's time each should take, at least
 
     @property
     def base(self) -> str:
@@ -40,6 +45,8 @@ class Table:
                 "median_s": median(times),
                 "ratio_min": self.ratio(name)[0],
                 "ratio_median": self.ratio(name)[1],
+                "target": self.targets.get(name),
+                "reached": None if name not in self.targets else max(self.ratio(name)) >= self.targets[name],
             }
             for name, times in self.rounds.items()
         ]
@@ -51,6 +58,7 @@ class Table:
             lines.append(
                 f"  {row['peer']:{wide}}  {_time(row['min_s'])}  {_time(row['median_s'])}"
                 f"  {row['ratio_min']:6.2f}  {row['ratio_median']:8.2f}"
+                + ("" if row["target"] is None else f"  {'reached' if row['reached'] else 'MISSED'}: {row['target']:g}")
             )
         return "\n".join(lines)
 
@@ -87,15 +95,33 @@ def _timer(call: Callable[[], Any], number: int) -> Callable[[], float]:
     return timed
 
 
-def compare(title: str, peers: dict[str, Callable[[], Any]], *, rounds: int = 30, number: int = 1) -> Table:
-    """Calls the peers in turn, `rounds` times; `number` calls a turn.
+def _turns(call: Callable[[], Any]) -> int:
+    """As many calls a turn as take about a millisecond."""
+    call()
+    start = time.perf_counter()
+    call()
+    return max(1, min(1000, int(1e-3 / max(1e-9, time.perf_counter() - start))))
 
-    For calls of nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
+
+def compare(
+    title: str,
+    peers: dict[str, Callable[[], Any]],
+    *,
+    rounds: int = 30,
+    number: int | None = None,
+    targets: dict[str, float] | None = None,
+) -> Table:
+    """Calls the peers in turn, `rounds` times; `number` calls a turn, by default what fills a millisecond.
+
+    `targets`: the least ratio of a peer's time to the first one's that we want to see, by minima or medians. For calls of
+    nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
     """
-    timers = {name: _timer(call, number) for name, call in peers.items()}
+    if QUICK:
+        rounds, number = 2, 1
+    timers = {name: _timer(call, number or _turns(call)) for name, call in peers.items()}
     for timer in timers.values():
         timer()  # compilers, caches, pools
-    table = Table(title, {name: [] for name in timers})
+    table = Table(title, {name: [] for name in timers}, targets or {})
     for _ in range(rounds):
         for name, timer in timers.items():
             table.rounds[name].append(timer())
