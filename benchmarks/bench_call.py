@@ -116,7 +116,7 @@ def test_two_arrays(native, benchmark):
         number=1000,
         targets={"empty C vectorcall function": 1 / 1.5, "numba.njit": 6, "np.add(x, y, y)": 6},
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(kernel, x, y)
 
 
@@ -137,7 +137,7 @@ def test_any_buffer(native, benchmark):
         number=1000,
         targets={"Cython typed memoryview": 2.5},
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(kernel, x, y)
 
 
@@ -150,5 +150,5 @@ def test_gil_is_let_go_only_where_it_pays(native, benchmark):
         rounds=100,
         number=100,
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(kernel, *arrays[4096])

@@ -93,5 +93,5 @@ def test_question(question, benchmark):
     target, calls = QUESTIONS[question]
     ours, *peers = calls
     table = compare(question, calls, rounds=300, targets={peers[0]: target} if target else {})
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(calls[ours])

@@ -64,7 +64,7 @@ def test_six_statistics(frames, benchmark):
             "pandas (sum mean var min max idxmax)": 12,
         },
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(kernels.describe, columns)
 
 
@@ -84,7 +84,7 @@ def test_sum(frames, benchmark):
         rounds=30,
         targets={"polars": 1},
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(lambda: [kernels.sum(c) for c in columns.values()])
 
 
@@ -106,7 +106,7 @@ def test_single_statistics(frames, benchmark, name):
         },
         rounds=20,
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(lambda: [function(c) for c in columns.values()])
 
 
@@ -123,7 +123,7 @@ def test_two_threads_where_the_work_is_arithmetic(benchmark):
         rounds=50,
         targets={"1 thread": 1.7},
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(lambda: kernels.var(x, threads=2))
 
 
@@ -138,5 +138,5 @@ def test_slow_axis(benchmark):
         },
         rounds=30,
     )
-    benchmark.extra_info["peers"] = table.rows()
+    table.record(benchmark)
     benchmark(kernels.sum, x, axis=0)

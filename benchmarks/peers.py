@@ -51,6 +51,10 @@ class Table:
             for name, times in self.rounds.items()
         ]
 
+    def record(self, benchmark: Any) -> None:
+        """Puts the figures into pytest-benchmark's report."""
+        benchmark.extra_info.update(title=self.title, peers=self.rows())
+
     def __str__(self) -> str:
         wide = max(map(len, self.rounds))
         lines = [self.title, f"  {'':{wide}}  {'min':>10}  {'median':>10}  {'x min':>6}  {'x median':>8}"]

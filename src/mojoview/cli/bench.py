@@ -51,7 +51,8 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise BenchmarksMissing(f"not installed: {', '.join(missing)}; pip install 'mojoview[bench]'")
-    folder = Path(mojoview.__file__).parent / "benchmarks"
+    package = Path(mojoview.__file__).parent
+    folder = next(path for path in (package / "benchmarks", package.parents[1] / "benchmarks") if path.is_dir())  # installed, editable
     with tempfile.TemporaryDirectory(prefix="mojoview-bench-") as work:
         report = Path(work) / "report.json"
         command = [sys.executable, "-m", "pytest", "-q", "-s", "-c", str(folder / "pytest.ini"), str(folder),
@@ -62,7 +63,7 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE if quiet else None,
                               stderr=subprocess.STDOUT if quiet else None, text=True, check=False)
         found = json.loads(report.read_text())["benchmarks"] if report.exists() and report.stat().st_size else []
-    results = [{"name": one["name"], "peers": one["extra_info"].get("peers", [])} for one in found]
+    results = [{"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]} for one in found]
     missed = [f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, target {peer['target']:.2f}"
               for one in results for peer in one["peers"] if peer["reached"] is False]
     return {"ok": done.returncode == 0 and bool(results), "quick": quick, "benchmarks": results, "missed": missed,
