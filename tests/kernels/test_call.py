@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array as stdlib_array
 import ctypes
+import doctest
 import inspect
 import pickle
 import sys
@@ -356,6 +357,13 @@ def test_what_a_kernel_says_of_itself(add_to):
                 == len(inspect.signature(thing).parameters) - 1
             )
     assert kernels.__all__ == sorted(kernels.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in kernels.__all__ if isinstance(getattr(kernels, name), Kernel)])
+def test_examples_of_the_builtin_kernels(name):
+    example = doctest.DocTestParser().get_doctest(getattr(kernels, name).__doc__, {}, name, None, None)
+    assert len(example.examples) >= 3
+    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 @pytest.mark.parametrize(
