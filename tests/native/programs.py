@@ -45,7 +45,7 @@ def program(source: str, flavour: str = "plain", compiler: str = "gcc", flags: t
 
 
 def emulated(source: str) -> list[str]:
-    """The command that runs ``tests/native/<source>``, built for aarch64, under emulation; skips where the tools are missing.
+    """The command that runs ``tests/native/<source>`` built for aarch64, emulated; skips where the tools are missing.
 
     Emulation on x86 keeps x86's order of memory accesses: it shows that the build is right, not that the orders are.
     """

@@ -5,8 +5,9 @@ from libc.stdlib cimport free, malloc
 
 from mojoview.kernels._call cimport (
     GIL_WORTH, MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, acquire, check_input,
-    let_go, mv_frame, mv_run, native_kernel, python_value, raise_status, run_parallel, thread_count,
+    let_go, mv_frame, native_kernel, python_value, raise_status,
 )
+from mojoview.kernels._pool cimport mv_run, run_parallel, thread_count
 from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
 
 from mojoview.memory.errors import KernelMemoryError

@@ -24,6 +24,7 @@ typedef struct mv_plain {
     int array_at[MV_MAX_PARAMS];               /* which parameters are arrays */
     int flags[MV_MAX_PARAMS];                  /* NumPy flags that must be set */
     const void *dtype[MV_MAX_PARAMS];          /* NumPy's object for it; NULL: the common dtype */
+    const mv_desc *like[MV_MAX_PARAMS];        /* what a dense array of it is described as */
 } mv_plain;
 
 /* Raises the exception that is already set. */

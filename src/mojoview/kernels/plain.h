@@ -42,35 +42,36 @@ static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uin
         plain->dtype[k] = NULL;
         for (int number = 0; p->bits && number < MV_PLAIN_TYPES; number++)
             if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code && mv_plain_desc[number].dtype_bits == p->bits)
-                plain->dtype[k] = mv_plain_dtype[number];
+                plain->dtype[k] = mv_plain_dtype[number], plain->like[k] = &mv_plain_desc[number];
         if ((p->bits && !plain->dtype[k]) || p->ndim > 1 || p->ndim == 0)
             plain->arrays = 0;
     }
     plain->direct = plain->arrays && descriptors_only && spec->arrays <= 3 ? spec->arrays : 0;
 }
 
-/* One array: checked and described, or false. `dtype` NULL: learned from this array. */
-MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const PyArray_Descr **dtype) {
+/* One array: checked and described, or false. `dtype` NULL: learned from this array, with what it is described as. */
+MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const void **dtype,
+                              const mv_desc **like) {
     typedef uint64_t half_line __attribute__((vector_size(16), may_alias));
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
     if (Py_TYPE(object) != ndarray || a->nd != 1 || (a->flags & flags) != flags)
         return false;
     if (!*dtype) {
         const unsigned number = (unsigned)a->descr->type_num;
-        if (number >= MV_PLAIN_TYPES || mv_plain_dtype[number] != a->descr)
+        if (number >= MV_PLAIN_TYPES)
             return false;
-        *dtype = a->descr;
+        *dtype = mv_plain_dtype[number];
+        *like = &mv_plain_desc[number];
     }
     if (a->descr != *dtype)
         return false;
-    const mv_desc *like = &mv_plain_desc[(*dtype)->type_num];
     for (int i = 1; i < 4; i++) /* lines 0 and 3 whole, of the lines between what one dimension uses */
-        ((half_line *)d)[i] = ((const half_line *)like)[i];
+        ((half_line *)d)[i] = ((const half_line *)*like)[i];
     for (int i = 12; i < 16; i++)
         ((half_line *)d)[i] = (half_line){0, 0};
     d->data = a->data;
     d->size = d->shape[0] = a->dimensions[0];
-    d->strides[0] = like->itemsize;
+    d->strides[0] = d->itemsize;
     if (!(a->flags & NPY_ARRAY_WRITEABLE))
         d->flags |= MV_READONLY;
     return true;
@@ -84,10 +85,13 @@ MV_INLINE bool mv_plain_apart(const mv_desc *a, const mv_desc *b, bool same) {
 
 /* False means no more than that the long way has to look. `n`: arrays; a constant where speed counts. */
 MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray) {
-    const PyArray_Descr *common = NULL;
+    const void *common = NULL;
+    const mv_desc *common_like = NULL;
     for (int k = 0; k < n; k++) {
-        const PyArray_Descr *own = plain->dtype[k], **dtype = own ? &own : &common;
-        if (!mv_plain_array(&d[k], args[plain->array_at[k]], ndarray, plain->flags[k], dtype) || d[k].size != d[0].size)
+        const void *own = plain->dtype[k];
+        const mv_desc *own_like = plain->like[k];
+        if (!mv_plain_array(&d[k], args[plain->array_at[k]], ndarray, plain->flags[k], own ? &own : &common,
+                            own ? &own_like : &common_like) || d[k].size != d[0].size)
             return false;
     }
     for (int k = 1; k < n; k++)

@@ -14,7 +14,6 @@ cdef extern from "counter.h" nogil:
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
 # never hear that its buffer is free. Cycles through a lease are broken at the view that holds it.
-@cython.final
 @cython.no_gc_clear
 cdef class Lease:
     """Lease()

@@ -34,6 +34,7 @@ __all__ = [
     "NotAMojoviewSegment",
     "NotOwnerError",
     "NotReady",
+    "OptionError",
     "OverlapError",
     "OwnerGone",
     "ProtocolError",
@@ -53,6 +54,7 @@ __all__ = [
     "TruncatedError",
     "VersionMismatch",
     "WaitTimeout",
+    "StreamError",
     "ZeroCopyError",
 ]
 
@@ -89,6 +91,10 @@ class RangeError(MojoViewError, OverflowError):
     """A number does not fit the dtype that has to hold it."""
 
 
+class OptionError(MojoViewError, TypeError, NotImplementedError):
+    """An option of a protocol that this version does not know."""
+
+
 class DTypeError(MojoViewError, TypeError):
     """The dtype, or its byte order, is not what the operation takes."""
 
@@ -115,6 +121,10 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
+
+
+class StreamError(MojoViewError, ValueError):
+    """A stream number that means nothing for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):

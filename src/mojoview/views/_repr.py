@@ -23,7 +23,7 @@ def facts(view: View) -> dict[str, str]:
         "address": f"{view.ptr:#x}",
         "bytes": f"{view.nbytes:,}",
         "access": "read-only" if view.readonly else "writable",
-        "mask": "bytes" if view.mask is not None else "none",
+        "mask": "none" if not view.masked else "bits" if view.validity is not None else "bytes",
         "owner": f"{type(owner).__name__} at {id(owner):#x}",
     }
 
@@ -33,7 +33,7 @@ def text(view: View) -> str:
     if view.closed:
         return f"<{name} released>"
     f = facts(view)
-    mask = ", masked" if view.mask is not None else ""
+    mask = ", masked" if view.masked else ""
     return (
         f"<{name} {f['shape']} {f['dtype']} at {f['address']}, strides ({f['strides']}), {f['order']}, "
         f"{f['access']}{mask}, owner {f['owner']}>"

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from mojoview.memory.abi cimport mv_desc
 from mojoview.memory._lease cimport Lease
@@ -14,6 +14,8 @@ cdef class View:
     cdef int _alignment              # of the dtype, in bytes
     cdef object _pin                 # whatever else has to live as long (pandas' Copy-on-Write reference)
     cdef Py_ssize_t _exports         # consumers of our buffer and kernels on it: while there are any, no release()
+    cdef object _arrow               # Arrow's format of the items where it says more than the dtype (zones); or None
+    cdef object _stream              # device stream on which the memory may still be written; or None
     cdef bint _exposed               # the address went out through __array_interface__: the memory stays until we die
     cdef object __weakref__
 
@@ -33,3 +35,4 @@ cdef inline void view_leave(View self) noexcept:
 cdef int raise_released() except -1
 cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
                     bint readonly)
+cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset)

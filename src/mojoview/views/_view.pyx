@@ -1,23 +1,27 @@
 """View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from cpython.buffer cimport PyBUF_SIMPLE
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS,
-    MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_F_CONTIGUOUS, MV_HAS_MASK,
+    MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
 )
-from mojoview.memory._lease cimport Lease
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
+from mojoview.views._bits cimport make_bits
+from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._export cimport fill_buffer
 from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views.bits cimport mv_bit
 
 import numpy as np
 
 from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError, ReadOnlyError,
-    ReleasedError, ShapeError, ZeroCopyError,
+    ArgumentError, DeviceError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError,
+    ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
 )
 
 
@@ -32,6 +36,10 @@ cdef object BYTE = np.dtype("u1")
 
 cdef int raise_released() except -1:
     raise ReleasedError("the view was released: take a new one from the array")
+
+
+# DLPack's device types that have a name of their own
+cdef dict DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext", 14: "oneapi", 15: "webgpu"}
 
 
 cdef inline mv_desc *descriptor(View self) except NULL:
@@ -61,9 +69,15 @@ cdef class View:
     readonly, contiguous, aligned, closed : bool
         `contiguous` means C order.
     device : str
-        "cpu".
+        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises `DeviceError`.
+    masked : bool
+        Whether elements may be missing.
     mask : View or None
-        bool, True where an element is missing.
+        bool, True where an element is missing. Of a bitmap it is a copy, made each time; of a byte mask it borrows.
+    validity : Bits or None
+        The bitmap itself where the mask is one: 1 = valid.
+    arrow_format : str or None
+        Arrow's format string of the items where it says more than the dtype (time zone, dates, decimals).
     owner : object
         Whose memory it is.
 
@@ -143,7 +157,8 @@ cdef class View:
 
     @property
     def device(self):
-        return "cpu" if descriptor(self).flags & MV_DEVICE_MASK == 0 else f"device:{self.desc.device_id}"
+        cdef int kind = (descriptor(self).flags & MV_DEVICE_MASK) >> MV_DEVICE_SHIFT
+        return f"{DEVICES.get(kind, f'dlpack{kind}')}:{self.desc.device_id}" if kind else "cpu"
 
     @property
     def owner(self):
@@ -157,13 +172,34 @@ cdef class View:
     @property
     def mask(self):
         cdef mv_desc *d = descriptor(self)
+        cdef int64_t step = 1
+        cdef Lease lease
         cdef View other
         if d.flags & MV_HAS_MASK == 0:
             return None
+        check_host(self, "mask")
+        if d.flags & MV_MASK_BITS:
+            unpacked = self.validity.unpack(invert=True)
+            lease = lease_buffer(unpacked, unpacked, PyBUF_SIMPLE)
+            return make_view(lease, lease.buffer.buf, d.ndim, d.shape, &step, BOOL, True)
         other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL,
                           True)
         other._pin = self._pin
         return other
+
+    @property
+    def masked(self):
+        return (descriptor(self).flags & MV_HAS_MASK) != 0
+
+    @property
+    def validity(self):
+        cdef mv_desc *d = descriptor(self)
+        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
+
+    @property
+    def arrow_format(self):
+        descriptor(self)
+        return self._arrow
 
     @property
     def data(self):
@@ -288,6 +324,7 @@ cdef class View:
         cdef View other = cut(self)
         resize_items(other.desc, new)
         set_dtype(other, new)
+        other._arrow = None
         return finish(other)
 
     def release(self):
@@ -362,6 +399,106 @@ cdef class View:
             return array.astype(wanted, copy=bool(copy))
         except Exception as cause:
             raise ArgumentError(f"__array__({wanted}): {cause}") from cause
+
+    @property
+    def __cuda_array_interface__(self):
+        if descriptor(self).flags & MV_DEVICE_MASK == 0:
+            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the buffer protocol")
+        from mojoview.views._cuda_interface import interface_of
+        self._exposed = True
+        return interface_of(self, self._stream)
+
+    def __dlpack_device__(self):
+        """__dlpack_device__()
+
+        (device type, device id) in DLPack's numbering; (1, 0) is the host.
+        """
+        return device_of(descriptor(self))
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
+
+        The memory as a DLPack capsule, without a copy; `release()` refuses while a consumer holds it.
+
+        Parameters
+        ----------
+        stream : int, optional
+            None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
+        max_version : tuple of int, optional
+            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is read-only.
+        dl_device : tuple of int, optional
+            Must be the memory's own.
+        copy : bool, optional
+            True exports a fresh, writable copy.
+
+        Returns
+        -------
+        capsule
+            Borrows the memory and holds the view; after a copy owns its memory. May be dropped or consumed on any thread.
+
+        Raises
+        ------
+        ReadOnlyError
+            Read-only memory was asked for in an old capsule, which would drop the fact.
+        ZeroCopyError, LayoutError, MaskError
+            DLPack has no words for the dtype, byte order, strides or mask.
+        DeviceError, StreamError, ArgumentError
+            Another device, a stream that means nothing, arguments of the wrong type.
+
+        Notes
+        -----
+        Source: DLPack 1.3, "Python Specification for DLPack". Thread safety: any thread.
+        """
+        cdef View copied
+        if copy is not None and copy is not False and copy is not True:
+            raise ArgumentError(f"__dlpack__(copy={copy!r}): expected None, False or True")
+        if not exports_plainly(descriptor(self)) or stream is not None or dl_device is not None:
+            check_export(self, self.desc, self._stream, stream, dl_device, copy is True)
+        if copy is not True:
+            return capsule_of(self, &self._exports, self.desc, max_version, False)
+        copied = duplicate(self)
+        return capsule_of(copied, &copied._exports, copied.desc, max_version, True)
+
+    def __arrow_c_schema__(self):
+        """__arrow_c_schema__()
+
+        The Arrow type of the view as a capsule; see `__arrow_c_array__`.
+        """
+        return arrow_exports().export_schema(self)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """__arrow_c_array__(requested_schema=None)
+
+        The memory as a pair of Arrow capsules (schema, array), without a copy of the values.
+
+        Parameters
+        ----------
+        requested_schema : capsule, optional
+            Only one wish is known: booleans as bits, which copies.
+
+        Returns
+        -------
+        tuple of capsule
+            Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes fixed-size
+            lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
+
+        Raises
+        ------
+        ZeroCopyError, LayoutError, MaskError, ShapeError, DeviceError
+            Arrow has no words for the dtype, byte order, strides, mask or 0 dimensions; device memory.
+
+        Notes
+        -----
+        Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any thread.
+        """
+        return arrow_exports().export_view(self, requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+        """__arrow_c_device_array__(requested_schema=None, **kwargs)
+
+        As `__arrow_c_array__`, in the structure that names the device: the host.
+        """
+        return arrow_exports().export_device_view(self, requested_schema, kwargs)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -458,6 +595,8 @@ cdef int fill(View self, View source) except -1:
     self._dtype = source._dtype
     self._format = source._format
     self._alignment = source._alignment
+    self._arrow = source._arrow
+    self._stream = source._stream
     self._pin = source._pin
     return 0
 
@@ -547,6 +686,36 @@ def with_mask(View values not None, View mask not None):
     return other
 
 
+cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset):
+    """A 1-D view whose elements are missing where the bitmap has a 0; the caller vouches for the bitmap's extent."""
+    cdef View other = cut(values)
+    other._mask_lease = lease
+    other.desc.flags |= MV_HAS_MASK | MV_MASK_BITS
+    other.desc.mask = bits
+    other.desc.mask_offset = offset
+    return other
+
+
+def with_bitmap(View values not None, owner, uintptr_t address):
+    """with_bitmap(values, owner, address)
+
+    A 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
+    """
+    return with_bits(values, lease_owner(owner), <const uint8_t *>address, 0)
+
+
+def on_device(View source not None, int kind, int device_id, stream=None):
+    """on_device(source, kind, device_id, stream=None)
+
+    The same window, known to lie on a device (DLPack's numbering) on whose `stream` it may still be written.
+    """
+    cdef View other = cut(source)
+    other.desc.flags |= <uint64_t>kind << MV_DEVICE_SHIFT
+    other.desc.device_id = device_id
+    other._stream = stream
+    return other
+
+
 def same(View source not None, bint readonly):
     """same(source, readonly)
 
@@ -558,6 +727,29 @@ def same(View source not None, bint readonly):
     return other
 
 
+cdef View duplicate(View source):
+    """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
+    from mojoview.views.open import view
+    cdef View other = view(source, copy="always", writable=True)
+    other.desc.dtype_code = source.desc.dtype_code
+    other.desc.dtype_bits = source.desc.dtype_bits
+    other.desc.dtype_lanes = source.desc.dtype_lanes
+    other.desc.logical = source.desc.logical
+    return other
+
+
+cdef object _arrow_export = None
+
+
+cdef object arrow_exports():
+    """The module that exports to Arrow, imported when first used: it knows views."""
+    global _arrow_export
+    if _arrow_export is None:
+        from mojoview.views import _arrow_export as module
+        _arrow_export = module
+    return _arrow_export
+
+
 # -- elements and fields ----------------------------------------------------------------------------------------------
 
 cdef bint is_partial(object key):
@@ -567,15 +759,27 @@ cdef bint is_partial(object key):
 
 cdef object scalar(View self):
     """The element of a 0-d view as NumPy's scalar; None where it is missing."""
+    check_host(self, "element access")
     if self.desc.flags & MV_HAS_MASK:
-        if self.desc.mask[self.desc.mask_offset // 8]:
+        if self.desc.flags & MV_MASK_BITS:
+            if not mv_bit(self.desc.mask, self.desc.mask_offset):
+                return None
+        elif self.desc.mask[self.desc.mask_offset // 8]:
             return None
         drop_mask(self)
     return to_array(self)[()]
 
 
+cdef int check_host(View self, str operation) except -1:
+    if descriptor(self).flags & MV_DEVICE_MASK:
+        raise DeviceError(f"{operation}: the memory is on {self.device}, which the host cannot read; copy it with the library that "
+                          "made it")
+    return 0
+
+
 cdef int check_exportable(View self, str protocol) except -1:
-    if descriptor(self).flags & MV_HAS_MASK:
+    check_host(self, protocol)
+    if self.desc.flags & MV_HAS_MASK:
         raise MaskError(f"{protocol} cannot carry the mask of this view; use view.data and view.mask")
     return 0
 

@@ -1,0 +1,3 @@
+from typing import Literal
+
+def protocol_of(obj: object) -> Literal["pandas", "arrow", "dlpack"] | None: ...
