@@ -30,7 +30,7 @@ from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import (
     DeviceError, DTypeError, InterfaceError, LayoutError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError,
 )
-from mojoview.views._view import on_device
+from mojoview.views._assembly import on_device
 
 
 cdef extern from "Python.h":

@@ -18,7 +18,7 @@ from mojoview.memory.errors import (
     ReadOnlyError,
     ZeroCopyError,
 )
-from mojoview.views import _view
+from mojoview.views import _assembly
 from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
 from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
@@ -150,7 +150,7 @@ def _share(obj: Any, writable: bool) -> View:
     if isinstance(obj, View):
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
-        return _view.same(obj, not writable)
+        return _assembly.same(obj, not writable)
     protocol = protocol_of(obj)
     if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
@@ -209,15 +209,15 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
             f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
             "view array.data and array.mask"
         )
-    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
+    return _assembly.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
     if isinstance(obj, View) and obj.masked:
-        return _view.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
+        return _assembly.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
     if isinstance(obj, MaskedArray):
         values = _duplicate(obj.data, writable)
-        return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
+        return values if obj.mask is np.ma.nomask else _assembly.with_mask(values, _duplicate(obj.mask, False))
     if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
         return _share_pandas(obj, writable, "always")
     if not isinstance(obj, ndarray | View):
