@@ -13,6 +13,7 @@ from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
+    BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
@@ -27,7 +28,7 @@ from mojoview.memory.errors import (
     StaleError,
     ZeroCopyError,
 )
-from mojoview.views import View, from_ptr, view
+from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mojoview.kernels.module import KernelModule
 
 __all__ = [
+    "BorrowError",
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
@@ -45,6 +47,7 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
+    "PointerTable",
     "ReadOnlyError",
     "ReleasedError",
     "ShapeError",
@@ -53,12 +56,14 @@ __all__ = [
     "View",
     "ZeroCopyError",
     "__version__",
+    "borrow_check",
     "build_config",
     "from_ptr",
     "get_include",
     "get_mojo_include",
     "kernels",
     "load",
+    "map_file",
     "view",
 ]
 

@@ -9,6 +9,7 @@ from mojoview.memory.abi cimport (
     MV_ABI_VERSION, MV_DEVICE_MASK, MV_HAS_MASK, MV_MASK_BITS, MV_READONLY, mv_desc,
 )
 from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.views cimport _borrow
 from mojoview.views._bits cimport make_bits
 from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._export cimport fill_buffer
@@ -381,8 +382,10 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
         d.strides[k] = strides[k]
     d.flags = MV_READONLY if readonly else 0
     set_dtype(self, dtype)
-    self._lease = lease
     finish(self)
+    if _borrow.checking:
+        _borrow.take(lease, d)
+    self._lease = lease
     return self
 
 

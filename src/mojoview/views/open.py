@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
 from mojoview.views._protocols import protocol_of
 from mojoview.views._view import View
+from mojoview.views.mapped import check_mapping
 
 __all__ = ["from_ptr", "view"]
 
@@ -145,6 +147,8 @@ def from_ptr(
 
 
 def _share(obj: Any, writable: bool) -> View:
+    if isinstance(obj, np.memmap | mmap):
+        check_mapping(obj)
     if isinstance(obj, ndarray):
         return _share_masked(obj, writable) if isinstance(obj, MaskedArray) else from_array(obj, writable)
     if isinstance(obj, View):
