@@ -13,6 +13,7 @@ from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
+    BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
@@ -27,7 +28,7 @@ from mojoview.memory.errors import (
     StaleError,
     ZeroCopyError,
 )
-from mojoview.views import View, from_ptr, view
+from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BorrowError",
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
@@ -58,6 +60,7 @@ __all__ = [
     "OverlapError",
     "Param",
     "Pool",
+    "PointerTable",
     "ReadOnlyError",
     "ReleasedError",
     "SegmentInfo",
@@ -71,6 +74,7 @@ __all__ = [
     "ZeroCopyError",
     "__version__",
     "attach",
+    "borrow_check",
     "build_config",
     "cleanup",
     "from_ptr",
@@ -81,6 +85,7 @@ __all__ = [
     "segments",
     "share",
     "unlink",
+    "map_file",
     "view",
 ]
 

@@ -7,6 +7,7 @@ __all__ = [
     "AlignmentError",
     "ArgumentError",
     "Busy",
+    "BorrowError",
     "CacheError",
     "ClosedError",
     "ColumnError",
@@ -29,6 +30,7 @@ __all__ = [
     "KernelOverflowError",
     "KernelValueError",
     "LayoutError",
+    "MappingError",
     "MaskError",
     "MojoViewError",
     "NotAMojoviewSegment",
@@ -77,6 +79,14 @@ class ReleasedError(MojoViewError, ValueError):
 
 class ExportedError(MojoViewError, BufferError):
     """A view cannot be released while a consumer or a running kernel still uses its memory."""
+
+
+class BorrowError(MojoViewError, BufferError, ValueError):
+    """Memory was asked for that another view writes, or for writing while another view has it."""
+
+
+class MappingError(MojoViewError, OSError):
+    """A file cannot be opened or mapped."""
 
 
 class StaleError(MojoViewError, BufferError):
