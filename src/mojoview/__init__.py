@@ -1,7 +1,7 @@
 """mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
-`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
-that is heavy is imported when it is first used.
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything
+else that is heavy is imported when it is first used.
 """
 
 from pathlib import Path

@@ -52,9 +52,9 @@ def from_arrow(obj, bint writable):
     Returns
     -------
     View, ArrowView or ChunkedView
-        A `View` for items that have their bytes in place, a small class of `mojoview.views.arrow` for all other types, a
-        `ChunkedView` for a stream, which is read to its end. All borrow the memory and hold the producer's structures until
-        the last view is gone.
+        A `View` for items that have their bytes in place, a small class of `mojoview.views.arrow` for all other types,
+        a `ChunkedView` for a stream, which is read to its end. All borrow the memory and hold the producer's structures
+        until the last view is gone.
 
     Raises
     ------

@@ -74,8 +74,8 @@ def from_dlpack(obj, bint writable):
     Returns
     -------
     View
-        Borrows the memory and keeps the producer's tensor until the last view on it is gone. Memory of a device that the
-        host cannot read gives a view whose host access raises `DeviceError`.
+        Borrows the memory and keeps the producer's tensor until the last view on it is gone. Memory of a device that
+        the host cannot read gives a view whose host access raises `DeviceError`.
 
     Raises
     ------

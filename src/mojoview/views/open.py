@@ -49,8 +49,9 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Returns
     -------
     View
-        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays whose
-        items do not have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a `ChunkedView` instead.
+        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays
+        whose items do not have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a
+        `ChunkedView` instead.
 
     Raises
     ------
