@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from mojoview.frames import _blocks
-from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._column import BlockView, ColumnView, column_of
 from mojoview.frames._describe import describe
 from mojoview.frames._explain import facts_of_object, table
 from mojoview.frames._frame import (
-    FrameView,
     block_views,
     column_view,
     frame_view,
@@ -50,9 +49,7 @@ class FrameAccessor:
     def __init__(self, obj: pd.DataFrame) -> None:
         self._obj = obj
 
-    def view(
-        self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
-    ) -> FrameView | ColumnView:
+    def view(self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """Views of the columns: all, some, or one.
 
         Parameters
@@ -64,28 +61,30 @@ class FrameAccessor:
             "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
             copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the
-            values alone (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas'
-            own memory; that of a categorical is computed, for pandas stores none. NaN and NaT are ordinary values of
-            float and datetime columns.
+            Missing values of masked, categorical and Arrow columns: refuse, carry the mask, or take the values alone
+            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own bytes
+            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, for pandas
+            stores none. NaN and NaT are ordinary values of float and datetime columns.
         layout : {"any", "contiguous", "f", "c"}
             "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
             column has all of them when it lies in one piece.
 
         Returns
         -------
-        FrameView or ColumnView
+        FrameView, ColumnView, ArrowView or ChunkedView
             Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
             it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
             `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
             values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
-            and "values".
+            and "values". Arrow columns are a ColumnView where their items have their bytes in place, else the view
+            of `mojoview.views.arrow` that `explain` names (strings, booleans, lists, ...), and in several chunks a
+            `ChunkedView`: a copy that was asked for puts them together and makes bytes of booleans.
 
         Raises
         ------
         ZeroCopyError
-            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column,
-            dtype, reason, remedy.
+            A column is big-endian, unaligned, long double, or has not the layout. The message names column, dtype,
+            reason, remedy.
         DTypeError
             A column holds references (object, Python strings) or no fixed-size numbers.
         MaskError
@@ -117,9 +116,7 @@ class FrameAccessor:
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
-    def iview(
-        self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
-    ) -> ColumnView | FrameView:
+    def iview(self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the column at a position, where labels are duplicate or unknown.
 
         Parameters
@@ -220,7 +217,8 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`,
+            One row a column: `column, dtype, kind` (class of its view), `block, address` (of an Arrow column the first
+            buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
             `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
             the caller.
 
@@ -231,7 +229,7 @@ class FrameAccessor:
         Examples
         --------
         >>> import pandas as pd, mojoview
-        >>> df = pd.DataFrame({"x": [1.0], "name": ["a"]})
+        >>> df = pd.DataFrame({"x": [1.0], "thing": [object()]})
         >>> df.mojo.explain()["zero_copy"].tolist()
         [True, False]
         """
@@ -392,7 +390,7 @@ class SeriesAccessor:
     def __init__(self, obj: pd.Series) -> None:
         self._obj = obj
 
-    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
 
         Examples
@@ -483,7 +481,7 @@ class IndexAccessor:
             made = resolve(storage(index.to_numpy()), name, "always", na, layout)
         else:
             made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
-        return make_column(made.view, index.dtype, None if made.copied else _IndexPin(index))
+        return column_of(made.view, index.dtype, None if made.copied else _IndexPin(index))
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"

@@ -309,10 +309,10 @@ class PublicOrigin:
         obj = self._owner()
         if obj is None:
             return False
-        ours, count = memory_address(self._series), obj.shape[1] if obj.ndim == 2 else 1
+        ours, count = memory_place(self._series), obj.shape[1] if obj.ndim == 2 else 1
         # Where it was, most likely; else anywhere, for columns move when others come and go.
         return not any(
-            memory_address(_column(obj, position)) == ours
+            memory_place(_column(obj, position)) == ours
             for position in (*range(self._position, count), *range(min(self._position, count)))
         )
 
@@ -339,12 +339,15 @@ def public_values(series: Any) -> Any:
     return series.array
 
 
-def memory_address(series: Any) -> int:
-    """Where the numbers of a Series begin; 0 where it has none."""
+def memory_place(series: Any) -> Any:
+    """Where a Series lies: the address of its numbers, or all of Arrow's buffers; 0 where it has neither."""
+    from mojoview.frames._arrow import places
     from mojoview.frames._storage import storage
 
-    data = storage(public_values(series)).data
-    return 0 if data is None else _address(data)
+    kept = storage(public_values(series))
+    if kept.arrow is not None:
+        return places(kept.arrow.array)
+    return 0 if kept.data is None else _address(kept.data)
 
 
 # -- both -------------------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mojoview.frames._arrow import ArrowOrigin
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
-from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
+from mojoview.frames._column import BlockView, ColumnView, column_of, make_block, make_column
 from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
     ArgumentError,
@@ -22,7 +23,7 @@ from mojoview.memory.errors import (
     ReleasedError,
     ZeroCopyError,
 )
-from mojoview.views import view
+from mojoview.views import View, view
 
 __all__ = [
     "FrameView",
@@ -40,7 +41,8 @@ __all__ = [
 class FrameView:
     """A read-only view of the columns of a DataFrame, made by `df.mojo.view()`.
 
-    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Duplicate
+    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Columns that
+    Arrow holds and whose items do not have their bytes in place are Arrow views (`mojoview.views.arrow`). Duplicate
     labels are reached by position, through `iloc`. While the view lives, the blocks that it covers are pinned: under
     Copy-on-Write pandas copies a block before it writes to it, and the view keeps what it saw.
 
@@ -100,7 +102,7 @@ class FrameView:
         cell = snapshot.cell(position)
         if ready is None:  # plain numbers, as they lie in the block
             return make_column(view(cell.values), cell.values.dtype, snapshot.origin(cell))
-        return make_column(ready.view, cell.values.dtype, None if ready.copied else snapshot.origin(cell))
+        return column_of(ready.view, cell.values.dtype, origin_of(ready, snapshot.origin(cell)))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.columns)
@@ -130,20 +132,26 @@ class FrameView:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns' values, masks not counted."""
+        """Bytes of the columns' values, masks not counted; of Arrow's strings, lists and the like all they refer to."""
         self._open()
-        return sum(column.nbytes for column in self.values())
+        return sum(
+            column.nbytes if isinstance(column, View) else int(self._ready[position].arrow.chunks.nbytes)
+            for position, column in enumerate(self.values())
+        )
 
     @property
     def frozen(self) -> bool:
         """Whether pandas cannot write to any column's memory; see `ColumnView.frozen`."""
         self._open()
-        return cow_enabled() or sum(ready.copied for ready in self._ready.values()) == len(self.columns)
+        own = sum(ready.copied or ready.arrow is not None for ready in self._ready.values())
+        return cow_enabled() or own == len(self.columns)
 
     @property
     def stale(self) -> bool:
         """Whether the frame has moved any of the columns since, or a column is a copy; see `ColumnView.stale`."""
-        return self._open().stale or any(ready.copied for ready in self._ready.values())
+        return self._open().stale or any(
+            ready.copied or (ready.arrow is not None and ready.arrow.moved) for ready in self._ready.values()
+        )
 
     def block(self, dtype: Any = None) -> BlockView:
         """The one block that holds the columns of a dtype, as a 2-D view; see `df.mojo.block`."""
@@ -186,6 +194,12 @@ class FrameView:
         from mojoview.frames._repr import frame_html
 
         return frame_html(self)
+
+
+def origin_of(made: Resolved, origin: Any) -> Any:
+    if made.copied:
+        return None
+    return origin if made.arrow is None else ArrowOrigin(origin, made.arrow)
 
 
 _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
@@ -268,7 +282,7 @@ def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout
     if kept.parts and copy == "never":
         return _parts_view(_Parts(origin, kept), name, na, layout)
     made = resolve(kept, name, copy, na, layout)
-    return make_column(made.view, values.dtype, None if made.copied else origin)
+    return column_of(made.view, values.dtype, origin_of(made, origin))
 
 
 class _Parts:
@@ -342,6 +356,8 @@ def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     labels = columns[positions]
     name = ColumnName("block of columns", list(labels), None, values.dtype)
     kept = storage(values)
+    if kept.arrow is not None:
+        raise ZeroCopyError(f"block: {name} lies in Arrow's buffers, one column each; use df.mojo.view()")
     if kept.data is None or kept.reason:
         raise refusal(kept, name)
     if kept.missing():

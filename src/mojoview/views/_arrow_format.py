@@ -173,8 +173,10 @@ def buffer_count(format: str) -> int:
 
 def child_count(format: str) -> int:
     """How many children a type has; -1 where it may be any number."""
-    if format == "+s":
+    if format == "+s" or format[:2] == "+u":
         return -1
+    if format == "+r":
+        return 2
     return 1 if format[:1] == "+" else 0
 
 
