@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from weakref import ref
+from weakref import finalize, ref
 
 import numpy as np
 import pandas as pd
@@ -31,9 +31,11 @@ __all__ = [
     "inspect_column",
     "locate_block",
     "masked_parts",
+    "pin_new",
     "self_test",
     "take_column",
     "take_snapshot",
+    "zoned",
 ]
 
 _PANDAS_MAJOR = int(pd.__version__.split(".")[0])
@@ -382,6 +384,27 @@ def take_column(obj: Any, position: int) -> tuple[Any, Any]:
 def masked_parts(array: Any) -> tuple[Any, Any] | None:
     """Values and byte mask of a masked array, pandas' own memory; None where this pandas keeps them elsewhere."""
     return (array._data, array._mask) if MASKED else None
+
+
+def pin_new(obj: Any, keepers: Sequence[Sequence[Any]]) -> None:
+    """Makes pandas copy the columns of a new object before it writes to them, as long as their keepers live."""
+    if INTERNALS and hasattr(obj._mgr, "blocks"):
+        for position, column in enumerate(keepers):
+            block = locate_block(obj, position)[0]
+            for keeper in column:
+                block.refs.add_index_reference(keeper)
+        return
+    # A second user that public calls know of; it lives as long as the object, and not quite as long as the memory.
+    finalize(obj, _forget, obj.copy(deep=False)).atexit = False
+
+
+def _forget(shallow: Any) -> None:
+    """Nothing to do: what matters is that `shallow` was held until now."""
+
+
+def zoned(values: Any, dtype: Any) -> Any:
+    """A datetime array with a time zone over UTC values; the public ways to one copy."""
+    return pd.arrays.DatetimeArray._simple_new(values, dtype=dtype)
 
 
 def _require_internals(what: str) -> None:

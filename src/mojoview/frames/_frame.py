@@ -17,6 +17,7 @@ from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, r
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
+    FrameError,
     IndexingError,
     MaskError,
     MojoViewError,
@@ -49,6 +50,8 @@ class FrameView:
     Attributes
     ----------
     columns : pandas.Index
+    index : pandas.Index or None
+        Of the rows; None for the parts of one column.
     shape : tuple of int
         (rows, columns), as of the DataFrame. `len()` counts columns.
     nbytes : int
@@ -68,9 +71,11 @@ class FrameView:
     [('x', (2,), 'float64'), ('n', (2,), 'int64')]
     """
 
-    __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
+    __slots__ = ("__weakref__", "_may_copy", "_ready", "_snapshot", "columns", "index")
 
     columns: pd.Index
+    index: pd.Index | None
+    _may_copy: bool
     _ready: Mapping[int, Resolved]
     _snapshot: Any
 
@@ -159,6 +164,93 @@ class FrameView:
             raise ZeroCopyError("block: the view holds copies of columns, which lie in no block")
         return single_block(self._open(), self.columns, dtype)
 
+    # -- to others
+    # --------------------------------------------------------------------------------------------------------
+
+    def to_dict_of_views(self) -> dict[Any, Any]:
+        """Labels to views, for code that takes plain dictionaries.
+
+        Raises
+        ------
+        ColumnError
+            Labels repeat; `items()` gives them all.
+        """
+        if not self.columns.is_unique:
+            raise ColumnError("to_dict_of_views: labels repeat, and a dictionary has each once; use items()")
+        return dict(self.items())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A DataFrame over the same memory, with the same dtypes, columns and index.
+
+        Returns
+        -------
+        DataFrame
+            Borrows the memory, one block a column; see `mojoview.frames.to_series`. Neither frame sees what is written
+            to the other.
+
+        Raises
+        ------
+        DTypeError, MaskError, ZeroCopyError, FrameError
+            As `mojoview.frames.to_series`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> df.mojo.view().to_pandas().mojo.view("x").ptr == df.mojo.view("x").ptr
+        True
+        """
+        from mojoview.frames._to_pandas import assemble
+
+        snapshot = self._open()
+        dtypes = [snapshot.cell(position).values.dtype for position in range(len(self.columns))]
+        return assemble(list(self.values()), self.columns, self.index, "to_pandas", dtypes)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table over the same memory; see `__arrow_c_stream__`, which needs no pyarrow.
+
+        Raises
+        ------
+        FrameError
+            pyarrow is not installed; otherwise as `__arrow_c_stream__`.
+        """
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise FrameError("to_arrow: needs pyarrow: pip install 'mojoview[arrow]'") from error
+        return pa.table(self)
+
+    def __arrow_c_schema__(self) -> Any:
+        from mojoview.frames._to_arrow import export_schema
+
+        return export_schema(self)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Capsule of record batches in the columns' own buffers, for any consumer of Arrow.
+
+        The index is left out. Categories go out as dictionaries, zones and periods with their type, a byte mask, NaT and
+        the code -1 as a fresh validity bitmap. Chunked columns divide the frame into as many batches.
+
+        Returns
+        -------
+        capsule
+            Borrows the memory. Each array keeps its block pinned until the consumer releases it, so that writes through
+            pandas never reach the consumer (under Copy-on-Write).
+
+        Raises
+        ------
+        ZeroCopyError, LayoutError, DTypeError, MaskError
+            Arrow has no words for a column: booleans kept as bytes, strides, complex numbers, categories that are
+            objects. A view taken with ``copy="if_needed"`` packs the booleans and gathers the strided columns.
+
+        Notes
+        -----
+        Source: Apache Arrow, "The Arrow PyCapsule Interface". No casts are made. Thread safety: any thread.
+        """
+        from mojoview.frames._to_arrow import export_stream
+
+        return export_stream(self)
+
     @property
     def closed(self) -> bool:
         return self._snapshot is None
@@ -214,6 +306,8 @@ def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing
     snapshot = take_snapshot(df, positions)
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
+    made._may_copy = copy != "never"
+    made.index = df.index
     made.columns = df.columns if positions is None else df.columns[list(positions)]
     if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
@@ -314,6 +408,8 @@ class _Parts:
 def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) -> FrameView:
     made = FrameView.__new__(FrameView)
     made._snapshot = parts
+    made._may_copy = False
+    made.index = None
     made.columns = pd.Index(list(parts.parts))
     made._ready = {
         position: resolve(part, f"{which!r} of {name}", "never", na, layout)
