@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import gc
 from xml.dom import minidom
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 
 from mojoview import kernels
 from mojoview.frames import ColumnView
-from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import DTypeError, MaskError, ReadOnlyError, ZeroCopyError
 from mojoview.views.chunked import ChunkedView
 
@@ -58,15 +56,6 @@ def column(*chunks):
 
 def with_missing(array):
     return pa.concat_arrays([array.slice(0, 1), pa.nulls(1, array.type), array.slice(1, 2)])
-
-
-@pytest.fixture(autouse=True)
-def leases_are_flat():
-    before = live_leases()
-    yield
-    if live_leases() != before:
-        gc.collect()
-    assert live_leases() <= before
 
 
 @pytest.mark.parametrize("name", TYPES)

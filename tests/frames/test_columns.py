@@ -369,12 +369,36 @@ def test_index_without_memory_of_its_own_is_refused():
     with pytest.raises(ZeroCopyError, match=r"RangeIndex.*if_needed"):
         pd.RangeIndex(3).mojo.view()
     assert np.asarray(pd.RangeIndex(1, 7, 2).mojo.view(copy="if_needed")).tolist() == [1, 3, 5]
-    with pytest.raises(ZeroCopyError, match=r"MultiIndex.*codes"):
-        pd.MultiIndex.from_product([[1, 2], [3]]).mojo.view()
+    row = pd.RangeIndex(3).mojo.explain().iloc[0]
+    assert (row.zero_copy, row.kind) == (False, None)
+    assert "computed" in row.reason
+    assert pd.Index([1.5]).mojo.explain()["zero_copy"].tolist() == [True]
     with pytest.raises(DTypeError):
         pd.Index([object(), 1]).mojo.view()
     with pytest.raises(ZeroCopyError, match="interval"):
         pd.interval_range(0, 3).mojo.view()
+
+
+def test_a_multi_index_is_viewed_level_by_level():
+    index = pd.MultiIndex.from_arrays([["a", None, "b", "a"], [3, 4, 3, 4]], names=["s", None])
+    with pytest.raises(ZeroCopyError, match=r"MultiIndex.*level=.*codes"):
+        index.mojo.view()
+    v = index.mojo.view(level=1)
+    assert v.ptr == index.codes[1].__array_interface__["data"][0]
+    assert (np.asarray(v).tolist(), v.readonly, v.stale) == ([0, 1, 0, 1], True, False)
+    assert v.logical_dtype == index.levels[1].dtype
+    with pytest.raises(MaskError, match=r"level 's'.*1 missing"):
+        index.mojo.view(level="s")
+    masked = index.mojo.view(level=-2, na="mask")
+    assert np.asarray(masked.mask).tolist() == [False, True, False, False]
+    assert np.asarray(index.mojo.view(level="s", na="ignore")).tolist() == [0, -1, 1, 0]
+    assert index.mojo.explain()["column"].tolist() == ["s", None]
+    assert index.mojo.explain()["zero_copy"].tolist() == [True, True]
+    for level in ("t", 2, -3, True, 0.0):
+        with pytest.raises(ArgumentError, match="level="):
+            index.mojo.view(level=level)
+    with pytest.raises(ArgumentError, match="only a MultiIndex"):
+        pd.Index([1]).mojo.view(level=0)
 
 
 def test_index_memory_is_kept_from_writes_of_a_series_that_shares_it(cow_on):

@@ -2,7 +2,7 @@
 
 The only room that imports pandas, and `_blocks` its only file that touches pandas' internals. Must not know cuda.
 Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_arrow`,
-`_writing`, `_to_pandas`, `_to_arrow`, `_accessors`.
+`_index`, `_writing`, `_to_pandas`, `_to_arrow`, `_accessors`.
 """
 
 from mojoview.frames._accessors import register

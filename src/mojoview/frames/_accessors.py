@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from mojoview.frames import _blocks
-from mojoview.frames._column import BlockView, ColumnView, column_of
+from mojoview.frames._column import BlockView, ColumnView
 from mojoview.frames._describe import describe
-from mojoview.frames._explain import facts_of_object, table
+from mojoview.frames._explain import facts_of_index, facts_of_object, table
 from mojoview.frames._frame import (
     block_views,
     column_view,
@@ -21,9 +21,10 @@ from mojoview.frames._frame import (
     positions_of,
     single_block,
 )
-from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
+from mojoview.frames._index import index_view
+from mojoview.frames._storage import Copy, Layout, Missing, check_options
 from mojoview.frames._writing import assign, lease, require_copy_on_write
-from mojoview.memory.errors import AccessorError, ZeroCopyError
+from mojoview.memory.errors import AccessorError
 
 __all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
 
@@ -444,62 +445,52 @@ class IndexAccessor:
     def __init__(self, obj: pd.Index) -> None:
         self._obj = obj
 
-    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView:
+    def view(self, *, level: Any = None, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
+
+        Parameters
+        ----------
+        level : int or label, optional
+            Of a MultiIndex, whose labels are tuples: the level whose codes are viewed. They point into
+            ``index.levels[level]``, where -1 stands for a missing label as among categories.
 
         Returns
         -------
-        ColumnView
+        ColumnView, ArrowView or ChunkedView
             Borrows the memory and keeps the Index, whose memory pandas never writes to while it lives. Never stale.
 
         Raises
         ------
         ZeroCopyError
-            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view
-            ``index.codes[level]``.
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex is viewed level by level.
+        ArgumentError
+            There is no such level, or the Index has none.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, mojoview
+        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
+        (3,)
+        >>> index = pd.MultiIndex.from_product([["a", "b"], [10, 20]])
+        >>> np.asarray(index.mojo.view(level=1))
+        array([0, 1, 0, 1], dtype=int8)
+        """
+        check_options(copy, na, layout)
+        return index_view(self._obj, level, copy, na, layout)
+
+    def explain(self) -> pd.DataFrame:
+        """Where the labels lie, as `df.mojo.explain` for a column; one row a level of a MultiIndex.
 
         Examples
         --------
         >>> import pandas as pd, mojoview
-        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
-        (3,)
+        >>> pd.RangeIndex(3).mojo.explain()["reason"][0]
+        "its labels are computed, there is no memory; use copy='if_needed', or start, stop and step themselves"
         """
-        check_options(copy, na, layout)
-        index = self._obj
-        name = f"{type(index).__name__} of dtype {index.dtype}"
-        if isinstance(index, pd.MultiIndex):
-            raise ZeroCopyError(
-                f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
-                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()"
-            )
-        if isinstance(index, pd.RangeIndex):
-            if copy == "never":
-                raise ZeroCopyError(
-                    f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
-                    "use copy='if_needed', or start, stop and step themselves"
-                )
-            made = resolve(storage(index.to_numpy()), name, "always", na, layout)
-        else:
-            made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
-        return column_of(made.view, index.dtype, None if made.copied else _IndexPin(index))
+        return table(facts_of_index(self._obj))
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
-
-
-class _IndexPin:
-    """Keeps an Index, which is registered as a user of its memory as long as it lives."""
-
-    __slots__ = ("_index",)
-
-    stale = False
-
-    def __init__(self, index: pd.Index) -> None:
-        self._index = index
-
-    @property
-    def frozen(self) -> bool:
-        return _blocks.cow_enabled()
 
 
 # -- registration

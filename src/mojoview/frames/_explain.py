@@ -9,7 +9,8 @@ import pandas as pd
 
 from mojoview.frames import _blocks
 from mojoview.frames._arrow import ArrowColumn, kind_of, memory_of
-from mojoview.frames._storage import Resolved, storage
+from mojoview.frames._index import codes_of, index_storage
+from mojoview.frames._storage import Resolved, Storage, storage
 from mojoview.views import View
 from mojoview.views.chunked import ChunkedView
 
@@ -38,10 +39,13 @@ class Fact(NamedTuple):
 
 
 def fact(label: Any, values: Any, number: int, shared: bool | None) -> Fact:
-    kept = storage(values)
+    return fact_of(label, values, values.dtype, storage(values), number, shared)
+
+
+def fact_of(label: Any, values: Any, dtype: Any, kept: Storage, number: int, shared: bool | None) -> Fact:
     block, data = None if number < 0 else number, kept.data
     if kept.arrow is not None:
-        return arrow_fact(label, str(values.dtype), kept.arrow, block, shared)
+        return arrow_fact(label, str(dtype), kept.arrow, block, shared)
     if kept.reason:
         reason = f"{kept.reason}; {kept.remedy}"
     elif missing := kept.missing():
@@ -50,7 +54,7 @@ def fact(label: Any, values: Any, number: int, shared: bool | None) -> Fact:
     else:
         reason = ""
     kind = "FrameView" if kept.parts else "ColumnView" if kept.zero_copy else None
-    known = Fact(label, str(values.dtype), kind, block, None, None, None, None, None, shared, kept.zero_copy, reason)
+    known = Fact(label, str(dtype), kind, block, None, None, None, None, None, shared, kept.zero_copy, reason)
     if data is None:
         return known
     return known._replace(
@@ -100,6 +104,16 @@ def facts_of_object(obj: Any) -> list[Fact]:
     inspected = (_blocks.inspect_column(obj, position) for position in range(len(labels)))
     return [
         fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)
+    ]
+
+
+def facts_of_index(index: pd.Index) -> list[Fact]:
+    """Of an Index, or of the codes of each level."""
+    if not isinstance(index, pd.MultiIndex):
+        return [fact_of(index.name, index, index.dtype, index_storage(index), -1, None)]
+    return [
+        fact_of(name, codes, codes.dtype, codes_of(index, number), -1, None)
+        for number, (name, codes) in enumerate(zip(index.names, index.codes, strict=True))
     ]
 
 

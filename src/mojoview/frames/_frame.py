@@ -228,8 +228,8 @@ class FrameView:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Capsule of record batches in the columns' own buffers, for any consumer of Arrow.
 
-        The index is left out. Categories go out as dictionaries, zones and periods with their type, a byte mask, NaT and
-        the code -1 as a fresh validity bitmap. Chunked columns divide the frame into as many batches.
+        The index is left out. Categories go out as dictionaries, zones and periods with their type; a byte mask, NaT
+        and the code -1 become a fresh validity bitmap. The frame is cut into batches where a column's chunks end.
 
         Returns
         -------

@@ -104,7 +104,7 @@ def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
             raise ZeroCopyError("Arrow keeps booleans as bits, these are bytes; use df.mojo.view(copy='if_needed')")
         return _Column(ArrowType("b"), (found,))
     if isinstance(logical, pd.PeriodDtype):
-        return _Column(_extension("l", "pandas.period", {"freq": logical.freq.freqstr}), (found,))
+        return _Column(_extension("l", "pandas.period", {"freq": logical.name[len("period[") : -1]}), (found,))
     if isinstance(logical, pd.DatetimeTZDtype):
         return _Column(ArrowType(format_of(found.dtype) + _zone_name(logical.tz)), (found,))
     return _Column(ArrowType(found.arrow_format or format_of(found.dtype)), (found,))
