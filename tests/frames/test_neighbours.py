@@ -185,6 +185,7 @@ def test_scikit_learn_computes_on_pandas_own_memory():
     assert LinearRegression().fit(frame, df["y"]).feature_names_in_.tolist() == ["a", "b", "c"]
     single = df.mojo.view(["b"]).to_pandas()
     assert check_array(single).__array_interface__["data"][0] == df.mojo.view("b").ptr
-    del features, seen, frame, single
+    seen.clear()
+    del features, frame, single
     gc.collect()
     assert live_leases() == before

@@ -404,7 +404,8 @@ def _forget(shallow: Any) -> None:
 
 def zoned(values: Any, dtype: Any) -> Any:
     """A datetime array with a time zone over UTC values; the public ways to one copy."""
-    return pd.arrays.DatetimeArray._simple_new(values, dtype=dtype)
+    kind: Any = pd.arrays.DatetimeArray
+    return kind._simple_new(values, dtype=dtype)
 
 
 def _require_internals(what: str) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mojoview.frames._arrow import ArrowOrigin
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
-from mojoview.frames._column import BlockView, ColumnView, column_of, make_block, make_column
+from mojoview.frames._column import BlockView, column_of, make_block, make_column
 from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
     ArgumentError,
@@ -85,15 +85,15 @@ class FrameView:
     # -- the mapping
     # ------------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, label: Any) -> ColumnView:
+    def __getitem__(self, label: Any) -> Any:
         return self.iloc(position_of(self.columns, label))
 
-    def iloc(self, position: int) -> ColumnView:
+    def iloc(self, position: int) -> Any:
         """The column at a position, counted from 0 or from the end.
 
         Returns
         -------
-        ColumnView
+        ColumnView, ArrowView or ChunkedView
             Borrows the memory and pins it on its own: it outlives this FrameView.
 
         Raises
@@ -121,10 +121,10 @@ class FrameView:
     def keys(self) -> pd.Index:
         return self.columns
 
-    def values(self) -> Iterator[ColumnView]:
+    def values(self) -> Iterator[Any]:
         return (self.iloc(i) for i in range(len(self.columns)))
 
-    def items(self) -> Iterator[tuple[Any, ColumnView]]:
+    def items(self) -> Iterator[tuple[Any, Any]]:
         """(label, ColumnView) of each column in order, duplicates included."""
         return zip(self.columns, self.values(), strict=True)
 
@@ -139,10 +139,12 @@ class FrameView:
     def nbytes(self) -> int:
         """Bytes of the columns' values, masks not counted; of Arrow's strings, lists and the like all they refer to."""
         self._open()
-        return sum(
-            column.nbytes if isinstance(column, View) else int(self._ready[position].arrow.chunks.nbytes)
-            for position, column in enumerate(self.values())
-        )
+        total = 0
+        for position, column in enumerate(self.values()):
+            ready = self._ready.get(position)
+            in_place = isinstance(column, View) or ready is None or ready.arrow is None
+            total += column.nbytes if in_place else int(ready.arrow.chunks.nbytes)  # type: ignore[union-attr]
+        return total
 
     @property
     def frozen(self) -> bool:
@@ -365,7 +367,7 @@ class ColumnName:
         return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
-def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> ColumnView | FrameView:
+def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> Any:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
     values, origin = take_column(obj, position)
     kept = storage(values)

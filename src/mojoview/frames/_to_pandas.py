@@ -1,7 +1,8 @@
 """Back into pandas: Series and DataFrames over the memory of views.
 
 The arrays are read-only, and each registers what keeps it alive as a user of its block: under Copy-on-Write pandas then
-copies before it writes, instead of failing on read-only memory. With Copy-on-Write off it does fail, with a ValueError.
+copies before it writes, instead of failing on read-only memory. With Copy-on-Write off it does fail: with ValueError,
+or for some extension dtypes with an AssertionError of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def to_series(view: Any, *, index: Any = None, name: Any = None) -> pd.Series:
     -------
     Series
         Borrows the memory and keeps it alive. Under Copy-on-Write pandas copies it before it writes; with Copy-on-Write
-        off it raises ValueError, since the memory is read-only. A masked column whose view carries no mask gets a new
+        off it fails, since the memory is read-only. A masked column whose view carries no mask gets a new
         one.
 
     Raises
@@ -175,7 +176,7 @@ def _by_arrow(found: Any, logical: Any) -> Any:
         chunks = pa.chunked_array([pa.array(found, type=pa.bool_())])
     else:
         chunks = pa.chunked_array([pa.array(found)])
-    dtype = logical if isinstance(logical, pd.StringDtype) else pd.ArrowDtype(chunks.type)
+    dtype: Any = logical if isinstance(logical, pd.StringDtype) else pd.ArrowDtype(chunks.type)
     return dtype.__from_arrow__(chunks)
 
 
