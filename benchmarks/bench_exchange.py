@@ -1,15 +1,13 @@
-"""What it costs to hand memory over by DLPack and Arrow. Run: python benchmarks/bench_exchange.py
+"""What it costs to hand memory over by DLPack and Arrow.
 
-Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to
-quote. Figures of producers include the destruction of a capsule that nobody took.
+`QUESTIONS`: how many times the first call's time the second should take at least, or None; and the calls.
 """
-
-import argparse
-import time
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
+from peers import compare
 
 import mojoview as mv
 from mojoview.views._arrow_import import from_arrow
@@ -31,7 +29,6 @@ class OnlyDLPack:
 
 PEER = OnlyDLPack()
 
-# question: (target ratio of the first to the second, {name: call})
 QUESTIONS = {
     "DLPack capsule, versioned, one dimension": (
         1.0,
@@ -74,7 +71,7 @@ QUESTIONS = {
         },
     ),
     "Arrow capsules of 1e6 float64, beside a conversion": (
-        1 / 500,
+        500,
         {"view": lambda: FLAT_VIEW.__arrow_c_array__(), "pa.array(Series)": lambda: pa.array(SERIES)},
     ),
     "import of one array's capsules, their export included": (
@@ -91,41 +88,10 @@ QUESTIONS = {
 }
 
 
-def measure(calls, seconds=1.0):
-    """Smallest nanoseconds a call of each, the calls taking turns."""
-    counts, best = {}, dict.fromkeys(calls, float("inf"))
-    for name, call in calls.items():  # as many calls a round as take about a millisecond
-        call()
-        started = time.perf_counter_ns()
-        call()
-        counts[name] = max(1, min(1000, 1_000_000 // max(1, time.perf_counter_ns() - started)))
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for name, call in calls.items():
-            repeat = range(counts[name])
-            started = time.perf_counter_ns()
-            for _ in repeat:
-                call()
-            best[name] = min(best[name], (time.perf_counter_ns() - started) / counts[name])
-    return best
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each question")
-    seconds = parser.parse_args().seconds
-    missed = 0
-    for question, (target, calls) in QUESTIONS.items():
-        best = measure(calls, seconds)
-        ours, theirs = best.values()
-        print(question)
-        for name, nanoseconds in best.items():
-            print(f"    {nanoseconds:12,.0f} ns  {name}")
-        verdict = "" if target is None else f", target {target:g}: {'met' if ours <= target * theirs else 'MISSED'}"
-        missed += target is not None and ours > target * theirs
-        print(f"    {ours / theirs:12.4f}     ratio{verdict}")
-    return missed
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_question(question, benchmark):
+    target, calls = QUESTIONS[question]
+    ours, *peers = calls
+    table = compare(question, calls, rounds=300, targets={peers[0]: target} if target else {})
+    table.record(benchmark)
+    benchmark(calls[ours])

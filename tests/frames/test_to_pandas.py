@@ -21,7 +21,7 @@ from mojoview.memory.errors import (
     ReleasedError,
     ShapeError,
 )
-from mojoview.views._view import with_mask
+from mojoview.views._assembly import with_mask
 
 DTYPES = {
     "float64": lambda: pd.Series([1.5, np.nan, 3.0]),

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def test_hostile_exporters_are_viewed_or_refused(tmp_path):
     last = tmp_path / "seed"
     done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "fuzz_exchange.py", "--inputs", "5000", "--last", last],
+        [sys.executable, ROOT / "tests" / "fuzz_exchange.py", "--inputs", "5000", "--last", last],
         capture_output=True,
         text=True,
         timeout=240,

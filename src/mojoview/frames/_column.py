@@ -8,7 +8,7 @@ import pandas as pd
 
 from mojoview.frames._arrow import again
 from mojoview.views import View
-from mojoview.views._view import adopt
+from mojoview.views._assembly import adopt
 
 __all__ = ["BlockView", "ColumnView", "PandasView", "column_of", "make_block", "make_column"]
 

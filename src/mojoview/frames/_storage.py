@@ -17,7 +17,7 @@ import pandas as pd
 from mojoview.frames import _arrow, _blocks
 from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, MojoViewError, ZeroCopyError
 from mojoview.views import view
-from mojoview.views._view import with_mask
+from mojoview.views._assembly import with_mask
 
 __all__ = ["Copy", "Layout", "Missing", "Storage", "check_options", "resolve", "storage"]
 

@@ -147,7 +147,7 @@ def _array_of(found: Any, what: str, dtype: Any = None) -> Any:
     if found.masked:
         return _masked(found, values, _masked_dtype(values.dtype, what))
     if isinstance(logical, pd.DatetimeTZDtype):
-        return _blocks.zoned(values, logical)
+        return _blocks.zoned_array(values, logical)
     if isinstance(logical, pd.PeriodDtype):
         return pd.arrays.PeriodArray(values, dtype=logical)
     return values  # also the dense values of a sparse column, and codes of a level

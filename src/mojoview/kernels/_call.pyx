@@ -8,6 +8,7 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
+from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
@@ -16,9 +17,7 @@ from mojoview.memory._lease cimport borrow, give_back
 from mojoview.views._view cimport View, view_enter, view_leave
 
 import array
-import atexit
 import mmap
-import os
 
 import numpy as np
 
@@ -34,8 +33,6 @@ cdef extern from "Python.h":
     size_t PyVectorcall_NARGS(size_t nargsf)
     object PyVectorcall_Call(object callable, object args, object kwargs)
     PyObject **PySequence_Fast_ITEMS(object)
-    int PyErr_CheckSignals()            # both leave the exception set, for `raise_pending`
-    void PyErr_SetString(object kind, const char *message)
     PyObject *PyErr_Occurred()
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     void PyType_Modified(type)
@@ -88,59 +85,8 @@ cdef extern from "plain.h":
     bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray)
     bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
 
-cdef extern from "pool.h" nogil:
-    ctypedef int (*mv_poll)(int forked) noexcept nogil
-    int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll)
-    void mv_pool_stop()
-    int mv_pool_cpus()
-    ctypedef struct pool_t:
-        int limit
-    pool_t mv_pool
-
 cdef enum:
     NO_AXIS = -1
-
-
-# -- the pool -----------------------------------------------------------------------------------------------------------------
-
-cdef int poll_signals(int forked) noexcept with gil:
-    """Nonzero, with an exception set, to stop the job."""
-    if forked:
-        PyErr_SetString(KernelError, b"the process was forked while a kernel ran: in the child its workers are gone")
-        return 1
-    return PyErr_CheckSignals()
-
-
-cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil:
-    return mv_pool_run(run.threads, chunks, task, state, poll_signals)
-
-
-cdef int thread_count(object threads) except -1:
-    """The `threads=` argument; 0 leaves the choice to the pool."""
-    if threads is None:
-        return 0
-    if not hasattr(threads, "__index__") or isinstance(threads, bool):
-        raise ArgumentError(f"threads: expected None or an int, got {type(threads).__name__}")
-    if threads < 1:
-        raise KernelValueError(f"threads: expected at least 1, got {threads}")
-    return min(threads, 1024)
-
-
-def _stop_pool():
-    with nogil:
-        mv_pool_stop()
-
-
-def _open_pool():
-    setting = os.environ.get("MOJOVIEW_THREADS", "")
-    if setting:
-        if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(f"environment variable MOJOVIEW_THREADS: expected an int from 1, got {setting!r}")
-        mv_pool.limit = min(int(setting), 1024)
-    atexit.register(_stop_pool)
-
-
-_open_pool()
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------------------

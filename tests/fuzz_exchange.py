@@ -1,6 +1,6 @@
 """Hostile exporters by the million: interfaces, DLPack and Arrow structures of random content are viewed or refused.
 
-Run: python benchmarks/fuzz_exchange.py [--inputs 1000000] [--seed 1]. A crash, a foreign exception or a lease left over
+Run: python tests/fuzz_exchange.py [--inputs 1000000] [--seed 1]. A crash, a foreign exception or a lease left over
 fails it; the seed of the failing input is printed before it is tried (to the file given by --last).
 """
 
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from producers import arrow, dlpack
 
