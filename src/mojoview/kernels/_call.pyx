@@ -213,7 +213,11 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
         if not isinstance(column, View):
             raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
         return enter(frame, at, <View>column)
-    return enter(frame, at, <View>view(obj, writable=writes))
+    shared = view(obj, writable=writes)
+    if not isinstance(shared, View):  # Arrow's strings, bits, lists and chunks have no array of their own
+        raise DTypeError(f"{operation}(): expected one array whose items have their bytes in place, got a "
+                         f"{type(shared).__name__}; take its parts or its chunks, or mojoview.view(obj, copy='if_needed')")
+    return enter(frame, at, <View>shared)
 
 
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}

@@ -28,7 +28,7 @@ import numpy as np
 from mojoview.memory.errors import (
     ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError,
 )
-from mojoview.views._arrow_format import ArrowType, format_of
+from mojoview.views._arrow_format import ArrowCoded, ArrowRecord, ArrowType, format_of
 
 
 # -- memory of what we hand out. A structure is only as large as its children; each can be moved away alone. -----------
@@ -444,7 +444,7 @@ cdef class StreamSource:
 def export_stream(kind, chunks):
     """export_stream(kind, chunks)
 
-    Capsule 'arrow_array_stream' of views and nodes of one type.
+    Capsule 'arrow_array_stream' of views, nodes and records of one type.
     """
     capsule = new_capsule(sizeof(mv_arrow_stream), "arrow_array_stream", drop_stream_capsule)
     cdef mv_arrow_stream *stream = <mv_arrow_stream *>PyCapsule_GetPointer(capsule, "arrow_array_stream")
@@ -500,7 +500,7 @@ cdef int give_next(void *held, mv_arrow_array *out) noexcept with gil:
     memset(out, 0, sizeof(mv_arrow_array))
     try:
         if source.at < len(source.chunks):
-            fill_any(out, source.chunks[source.at])
+            fill_any(out, source.kind, source.chunks[source.at])
             source.at += 1
         return 0
     except Exception as error:
@@ -510,15 +510,30 @@ cdef int give_next(void *held, mv_arrow_array *out) noexcept with gil:
         return EIO
 
 
-cdef int fill_any(mv_arrow_array *out, chunk) except -1:
-    cdef View view
-    if not isinstance(chunk, View):
-        return fill_node(out, chunk)
-    view = <View>chunk
+cdef int fill_any(mv_arrow_array *out, kind, chunk) except -1:
+    cdef ArrayBlock *block
+    cdef int64_t k
+    if isinstance(chunk, View):
+        return fill_checked(out, <View>chunk, kind.format == "b")
+    if isinstance(chunk, ArrowRecord):
+        new_array(out, 1, len(chunk.parts), chunk, NULL, None)
+        out.length = chunk.length
+        for k in range(out.n_children):
+            fill_any(out.children[k], kind.children[k], chunk.parts[k])
+        return 0
+    if isinstance(chunk, ArrowCoded):
+        fill_checked(out, <View?>chunk.codes, False)
+        block = <ArrayBlock *>out.private_data
+        out.dictionary = &block.dictionary
+        return fill_any(out.dictionary, kind.dictionary, chunk.values)
+    return fill_node(out, chunk)
+
+
+cdef int fill_checked(mv_arrow_array *out, View view, bint as_bits) except -1:
     view_enter(view)
     try:
         check_view(view)
-        return fill_view(out, view, False)
+        return fill_view(out, view, as_bits and view._dtype == np.bool_)
     finally:
         view_leave(view)
 

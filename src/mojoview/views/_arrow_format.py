@@ -12,7 +12,7 @@ import numpy as np
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import InterfaceError, ZeroCopyError
 
-__all__ = ["ArrowNode", "ArrowType", "buffer_count", "child_count", "fixed_dtype", "format_of"]
+__all__ = ["ArrowCoded", "ArrowNode", "ArrowRecord", "ArrowType", "buffer_count", "child_count", "fixed_dtype", "format_of"]
 
 NULLABLE = 2
 
@@ -44,6 +44,20 @@ class ArrowNode(NamedTuple):
         """`length` elements from `start` on, in the same buffers."""
         nulls = 0 if self.null_count == 0 else self.null_count if length == self.length else -1
         return self._replace(offset=self.offset + start, length=length, null_count=nulls)
+
+
+class ArrowRecord(NamedTuple):
+    """Columns side by side, to be exported as one struct."""
+
+    length: int
+    parts: tuple[Any, ...]  #: each a View, ArrowNode, ArrowCoded or ArrowRecord
+
+
+class ArrowCoded(NamedTuple):
+    """Codes and what they stand for, to be exported as one dictionary array."""
+
+    codes: Any  #: View of integers; a masked element is missing
+    values: Any  #: View or ArrowNode
 
 
 _NUMBERS = {
@@ -173,8 +187,10 @@ def buffer_count(format: str) -> int:
 
 def child_count(format: str) -> int:
     """How many children a type has; -1 where it may be any number."""
-    if format == "+s":
+    if format == "+s" or format[:2] == "+u":
         return -1
+    if format == "+r":
+        return 2
     return 1 if format[:1] == "+" else 0
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from mojoview.memory.errors import (
     ArgumentError,
     FieldError,
-    IndexingError,
     InterfaceError,
+    MaskError,
     ReleasedError,
     ZeroCopyError,
 )
 from mojoview.views import _arrow_export, _arrow_import
+from mojoview.views._arrow_elements import element_index, window
 from mojoview.views._arrow_format import ArrowNode, fixed_dtype
 from mojoview.views._bits import Bits
 from mojoview.views._view import View
@@ -57,6 +58,8 @@ class ArrowView:
         bool, True where an element is missing: a copy, made each time.
     null_count : int
         Counted where the producer has not.
+    data : ArrowView
+        The same window without its validity: elements under it are arbitrary.
     owner : object
         Whose memory it is.
 
@@ -121,6 +124,11 @@ class ArrowView:
     def null_count(self) -> int:
         bits = self.validity
         return 0 if bits is None else len(bits) - bits.count()
+
+    @property
+    def data(self) -> Any:
+        node = self._node
+        return open_node(node._replace(null_count=0, buffers=(0, *node.buffers[1:])) if node.buffers else node)
 
     def __len__(self) -> int:
         return self._node.length
@@ -204,6 +212,10 @@ class NullView(ArrowView):
     @property
     def null_count(self) -> int:
         return self.size
+
+    @property
+    def data(self) -> Any:
+        raise MaskError("NullView.data: there are no values, only missing ones")
 
     def _element(self, index: int) -> None:
         return None
@@ -560,28 +572,6 @@ def in_place(shared: Any) -> View:
         f"view({type(shared).__name__}, copy=...): elements of Arrow type {shared.arrow_format!r} have no fixed width; "
         "take its parts"
     )
-
-
-def window(key: slice, length: int) -> tuple[int, int]:
-    """First element and number of elements of a slice; only steps of 1."""
-    try:
-        start, stop, step = key.indices(length)
-    except Exception as error:
-        raise ArgumentError(f"index: {error}") from error
-    count = len(range(start, stop, step))
-    if step != 1 and count > 1:
-        raise ZeroCopyError(f"view[{key}]: Arrow arrays are read in steps of 1 only")
-    return start, count
-
-
-def element_index(key: Any, length: int) -> int:
-    """An index in range, not negative."""
-    if not hasattr(key, "__index__") or isinstance(key, bool):
-        raise IndexingError(f"expected an int or a slice, got {type(key).__name__}")
-    index: int = key.__index__()
-    if not -length <= index < length:
-        raise IndexingError(f"index {index} is out of bounds for {length} elements")
-    return index + length if index < 0 else index
 
 
 def _owned(array: Any) -> View:

@@ -11,9 +11,10 @@ import numpy as np
 
 from mojoview.memory.errors import ArgumentError, DTypeError, ZeroCopyError
 from mojoview.views import _arrow_export, _assembly
+from mojoview.views._arrow_elements import element_index, window
 from mojoview.views._arrow_format import ArrowType, fixed_dtype, format_of
 from mojoview.views._view import View
-from mojoview.views.arrow import ArrowView, BooleanView, StructView, element_index, window
+from mojoview.views.arrow import ArrowView, BooleanView, StructView
 
 __all__ = ["ChunkedView"]
 
@@ -95,6 +96,11 @@ class ChunkedView:
     @property
     def masked(self) -> bool:
         return any(chunk.masked for chunk in self._chunks)
+
+    @property
+    def data(self) -> ChunkedView:
+        """The same chunks without their validity."""
+        return ChunkedView([chunk.data for chunk in self._chunks], self._type, owner=self.owner)
 
     @property
     def ptr(self) -> int:
