@@ -42,7 +42,9 @@ def test_integers_of_other_types_count_as_integers():
         kernels.sum(x, threads=Index(0))
 
 
-@pytest.mark.parametrize("number", [0.1, 1 / 3, 1e-8, 70000.0, -1e300, 2**63, 65519.9, float("inf"), float("nan"), np.float32(0.1)])
+@pytest.mark.parametrize(
+    "number", [0.1, 1 / 3, 1e-8, 70000.0, -1e300, 2**63, 65519.9, float("inf"), float("nan"), np.float32(0.1)]
+)
 @pytest.mark.filterwarnings("error")
 def test_float16_takes_its_scalars_rounded_to_float16_as_numpy_does(number):
     x = np.array([-157.6, 0.0, -0.0, 3.5, np.inf, np.nan, 6e-8], "f2")

@@ -280,7 +280,9 @@ def test_arguments_of_wrong_types_are_refused(fake, arguments, options, text):
         mv.load(*(arguments or (fake.source,)), **options)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path)])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path)]
+)
 def test_files_whose_reading_may_never_end_are_not_read(fake, make):
     path = fake.source.with_name("endless.mojo")
     make(path)

@@ -109,7 +109,7 @@ class FrameAccessor:
         """
         df = self._obj
         if columns is None:
-            plain = type(copy) is type(na) is type(layout) is str  # arrays have comparisons of their own
+            plain = all(isinstance(option, str) for option in (copy, na, layout))  # arrays compare element by element
             if not (plain and copy == "never" and na == "error" and layout == "any"):
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
