@@ -21,7 +21,8 @@ class Table:
 
     title: str
     rounds: dict[str, list[float]] = field(default_factory=dict)
-    targets: dict[str, float] = field(default_factory=dict)  #: how many times the first peer's time each should take, at least
+    #: how many times the first peer's time each should take, at least
+    targets: dict[str, float] = field(default_factory=dict)
 
     @property
     def base(self) -> str:
@@ -117,8 +118,8 @@ def compare(
 ) -> Table:
     """Calls the peers in turn, `rounds` times; `number` calls a turn, by default what fills a millisecond.
 
-    `targets`: the least ratio of a peer's time to the first one's that we want to see, by minima or medians. For calls of
-    nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
+    `targets`: the least ratio of a peer's time to the first one's that we want to see, by minima or medians. For calls
+    of nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
     """
     if QUICK:
         rounds, number = 2, 1

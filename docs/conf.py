@@ -18,7 +18,13 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_title = "mojoview"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_nav_level": 2, "header_links_before_dropdown": 8, "navigation_with_keys": False, "navbar_end": ["theme-switcher"], "show_prev_next": False}
+html_theme_options = {
+    "show_nav_level": 2,
+    "header_links_before_dropdown": 8,
+    "navigation_with_keys": False,
+    "navbar_end": ["theme-switcher"],
+    "show_prev_next": False,
+}
 html_sidebars = {"**": []}
 html_show_sourcelink = False
 numpydoc_show_class_members = False

@@ -37,7 +37,8 @@ def run_c(
     Headers are looked for in `folders` first.
     """
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
+    rooms = [PACKAGE / room for room in ("memory", "views", "sharing", "kernels")]
+    include = [f"-I{folder}" for folder in (*folders, *rooms)]
     inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
     flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
     command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]

@@ -40,8 +40,8 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
     Returns
     -------
     dict
-        `ok` is true when every benchmark ran and every result in it was right; `benchmarks` holds the figures, `missed` the
-        ratios below their target. A missed target alone is no failure: machines are noisy.
+        `ok` is true when every benchmark ran and every result in it was right; `benchmarks` holds the figures, `missed`
+        the ratios below their target. A missed target alone is no failure: machines are noisy.
 
     Raises
     ------
@@ -52,7 +52,8 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
     if missing:
         raise BenchmarksMissing(f"not installed: {', '.join(missing)}; pip install 'mojoview[bench]'")
     package = Path(mojoview.__file__).parent
-    folder = next(path for path in (package / "benchmarks", package.parents[1] / "benchmarks") if path.is_dir())  # installed, editable
+    places = package / "benchmarks", package.parents[1] / "benchmarks"  # installed, editable
+    folder = next(path for path in places if path.is_dir())
     with tempfile.TemporaryDirectory(prefix="mojoview-bench-") as work:
         report = Path(work) / "report.json"
         command = [sys.executable, "-m", "pytest", "-q", "-s", "-c", str(folder / "pytest.ini"), str(folder),
@@ -64,7 +65,8 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
                               stderr=subprocess.STDOUT if quiet else None, text=True, check=False)
         found = json.loads(report.read_text())["benchmarks"] if report.exists() and report.stat().st_size else []
     results = [{"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]} for one in found]
-    missed = [f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, target {peer['target']:.2f}"
+    missed = [f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, "
+              f"target {peer['target']:.2f}"
               for one in results for peer in one["peers"] if peer["reached"] is False]
     return {"ok": done.returncode == 0 and bool(results), "quick": quick, "benchmarks": results, "missed": missed,
             "output": (done.stdout or "")[-4000:] if done.returncode else ""}
@@ -74,7 +76,8 @@ def describe(result: Mapping[str, Any]) -> str:
     rows = [("benchmark", "beside", "takes × ours (minima)", "(medians)", "target")]
     for one in result["benchmarks"]:
         for peer in one["peers"][1:]:
-            target = "" if peer["target"] is None else f"≥ {peer['target']:.2f} {'reached' if peer['reached'] else 'MISSED'}"
+            reached = "reached" if peer["reached"] else "MISSED"
+            target = "" if peer["target"] is None else f"≥ {peer['target']:.2f} {reached}"
             rows.append((one["name"], peer["peer"], f"{peer['ratio_min']:.2f}", f"{peer['ratio_median']:.2f}", target))
     notes = [] if not result["quick"] else ["a quick run: the figures mean nothing"]
     notes += [] if result["ok"] else ["a benchmark failed", result["output"]]

@@ -83,7 +83,7 @@ cdef class Kernel:
     cdef uint8_t value_code[14]      # scalars in their order; bits 0: the arrays' common dtype
     cdef uint8_t value_bits[14]
     cdef int values
-    cdef int option                  # an argument beside the signature's own: OPTION_NONE, OPTION_DDOF, OPTION_COMPARISON
+    cdef int option                  # an argument beside the signature's own: one of OPTION_...
     cdef uint8_t return_code
     cdef uint8_t return_bits
     cdef object call_form            # inspect.Signature
@@ -94,8 +94,8 @@ cdef class Kernel:
 
 
 # For the modules that make kernels and run them on many arrays.
-cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option,
-                          int flags)
+cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type,
+                          int option, int flags)
 cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1
 cdef void let_go(mv_frame *frame) noexcept
 cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1

@@ -1,4 +1,4 @@
-"""The thread pool (`pool.h`) as kernels reach it: the `threads=` argument, signals while a job runs, the end of the interpreter."""
+"""The thread pool (`pool.h`) as kernels reach it: `threads=`, signals while a job runs, the end of the interpreter."""
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -1,5 +1,5 @@
-/* The common call, fast: every array is an exact ndarray of plain numbers, one-dimensional, dense and aligned, all of one size, outputs
- * apart from everything. Part of `_call`, the only module that reads NumPy's structs. */
+/* The common call, fast: every array is an exact ndarray of plain numbers, one-dimensional, dense and aligned, all of
+ * one size, outputs apart from everything. Part of `_call`, the only module that reads NumPy's structs. */
 #ifndef MOJOVIEW_PLAIN_H
 #define MOJOVIEW_PLAIN_H
 
@@ -10,7 +10,8 @@
 
 #define MV_PLAIN_TYPES 32
 
-/* By NumPy's type number: the one descriptor of the dtype in native order, and what ours says about a dense array of it. */
+/* By NumPy's type number: the one descriptor of the dtype in native order, and
+ * what ours says about a dense array of it. */
 static PyArray_Descr *mv_plain_dtype[MV_PLAIN_TYPES];
 static mv_desc mv_plain_desc[MV_PLAIN_TYPES];
 
@@ -41,7 +42,8 @@ static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uin
         plain->flags[k] = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (p->writes ? NPY_ARRAY_WRITEABLE : 0);
         plain->dtype[k] = NULL;
         for (int number = 0; p->bits && number < MV_PLAIN_TYPES; number++)
-            if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code && mv_plain_desc[number].dtype_bits == p->bits)
+            if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code &&
+                mv_plain_desc[number].dtype_bits == p->bits)
                 plain->dtype[k] = mv_plain_dtype[number], plain->like[k] = &mv_plain_desc[number];
         if ((p->bits && !plain->dtype[k]) || p->ndim > 1 || p->ndim == 0)
             plain->arrays = 0;
@@ -101,7 +103,8 @@ MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObjec
     return true;
 }
 
-static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray) {
+static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args,
+                                  PyTypeObject *ndarray) {
     if (plain->arrays == 0 || !mv_plain_arrays(frame->desc, plain->arrays, plain, args, ndarray))
         return false;
     for (int k = 0; k < plain->arrays; k++)
@@ -109,9 +112,10 @@ static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObje
     return true;
 }
 
-/* A small call of a function on up to three descriptors, done on the spot. False: not such a call; else `returned` is filled. */
-MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
-                                int64_t most, mv_value *returned) {
+/* A small call of a function on up to three descriptors, done on the spot. False: not
+ * such a call; else `returned` is filled. */
+MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args,
+                                PyTypeObject *ndarray, int64_t most, mv_value *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];
     if (!mv_plain_arrays(d, n, plain, args, ndarray) || d[0].size >= most)
         return false;

@@ -219,8 +219,8 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
         int odd = 0;                                                                                                  \
         for (int k = 0; k < 4; k++)                                                                                   \
             lane[k] = (mv_vector_##name){0} + best;                                                                   \
-        MV_IN_VECTORS(name, x, n, const mv_bits_##name better = v OP lane[k]; lane[k] = MV_PICK(name, better, v, lane[k]); \
-                      nan[k] |= v != v)                                                                               \
+        MV_IN_VECTORS(name, x, n, const mv_bits_##name better = v OP lane[k];                                         \
+                      lane[k] = MV_PICK(name, better, v, lane[k]); nan[k] |= v != v)                                  \
         for (int k = 0; k < 4; k++)                                                                                   \
             for (int l = 0; l < MV_WIDTH_##name; l++) {                                                               \
                 best = lane[k][l] OP best ? lane[k][l] : best;                                                        \
@@ -270,8 +270,12 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
 #define MV_TAKE_EXTREMES(name, at)                                                                                    \
     MV_INLINE void mv_take_min_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 0); } \
     MV_INLINE void mv_take_max_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 0); } \
-    MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 1); } \
-    MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 1); }
+    MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+        mv_low_##name(a, x, n, i, 1);                                                                                 \
+    }                                                                                                                 \
+    MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+        mv_high_##name(a, x, n, i, 1);                                                                                \
+    }
 #define MV_FLOAT_EXTREMES(name, T)                                                                                    \
     MV_FLOAT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
     MV_FLOAT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
@@ -331,7 +335,8 @@ MV_HITS(f32, mv_at_f32)
 MV_HITS(f64, mv_at_f64)
 
 /* ---- describe: everything in one pass over memory; missing elements are skipped */
-/* Says which extremes a block has moved: 1 the smallest, 2 the largest. Where they stand is looked up at the end of the run. */
+/* Says which extremes a block has moved: 1 the smallest, 2 the largest. Where they
+ * stand is looked up at the end of the run. */
 #define MV_IMPROVE(kind, best_low, best_high)                                                                         \
     (((before == 0 || best_low < (__typeof__(best_low))a->low.kind) ? (a->low.kind = best_low, 1) : 0) |              \
      ((before == 0 || best_high > (__typeof__(best_high))a->high.kind) ? (a->high.kind = best_high, 2) : 0))
@@ -385,7 +390,8 @@ MV_HITS(f64, mv_at_f64)
         if (before > 0 && mv_none_below_##name(x, n, (T)a->low.kind) && mv_none_above_##name(x, n, (T)a->high.kind))  \
             return 0;                                                                                                 \
         int unordered;                                                                                                \
-        const T best_low = mv_least_##name(x, n, x[0], &unordered), best_high = mv_most_##name(x, n, x[0], &unordered); \
+        const T best_low = mv_least_##name(x, n, x[0], &unordered);                                                   \
+        const T best_high = mv_most_##name(x, n, x[0], &unordered);                                                   \
         return MV_IMPROVE(kind, best_low, best_high);                                                                 \
     }
 MV_FLOAT_DESCRIBE(f32, float)

@@ -26,8 +26,8 @@ class Param:
     role : {"in", "inout", "out", "value"}
         Arrays that are read, updated or overwritten; "value" is a scalar.
     dtype : str
-        NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel that has
-        several variants.
+        NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel
+        that has several variants.
     ndim : int or None
         Dimensions an array must have; None takes any.
     passing : {"descriptor", "pointer", "value"}
@@ -55,12 +55,13 @@ class Signature:
     Attributes
     ----------
     result : str
-        "none"; "status" (an int32 status code: 0 is success, else an exception); "status_index" (int64: code in the low byte, failing
-        element + 1 above it); or the NumPy name of the scalar that comes back.
+        "none"; "status" (an int32 status code: 0 is success, else an exception); "status_index" (int64: code in the low
+        byte, failing element + 1 above it); or the NumPy name of the scalar that comes back.
     masks : bool
         Whether the kernel understands masks. One that does not refuses arrays with a set mask bit.
     shapes : {"equal", "free"}
-        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at every size.
+        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at
+        every size.
     """
 
     name: str

@@ -4,7 +4,8 @@ from mojoview.views.dlpack cimport mv_dl_managed
 
 # Whether there is nothing to look at in most exports: host memory, a code, no mask, native order, strides in items.
 cdef inline bint exports_plainly(const mv_desc *d) noexcept:
-    return d.dtype_bits and d.logical == 0 and not d.flags & (MV_DEVICE_MASK | MV_HAS_MASK | MV_SWAPPED | MV_BYTE_STRIDES)
+    return (d.dtype_bits and d.logical == 0
+            and not d.flags & (MV_DEVICE_MASK | MV_HAS_MASK | MV_SWAPPED | MV_BYTE_STRIDES))
 
 
 cdef tuple device_of(const mv_desc *d)

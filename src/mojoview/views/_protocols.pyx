@@ -47,8 +47,9 @@ def protocol_of(obj):
     Returns
     -------
     str or None
-        "pandas" for objects with our accessor, whose blocks only it knows; "arrow", which knows validity, where buffers do
-        not; "dlpack" where there is neither a buffer nor `__array_interface__`; None: try the others, one after the other.
+        "pandas" for objects with our accessor, whose blocks only it knows; "arrow", which knows validity, where buffers
+        do not; "dlpack" where there is neither a buffer nor `__array_interface__`; None: try the others, one after the
+        other.
 
     Notes
     -----

@@ -26,7 +26,8 @@ typedef struct mv_arrow_array {
     const void **buffers;
     struct mv_arrow_array **children;
     struct mv_arrow_array *dictionary;
-    void (*release)(struct mv_arrow_array *); /* of the base structure only: it releases the children that were not moved */
+    /* of the base structure only: it releases the children that were not moved */
+    void (*release)(struct mv_arrow_array *);
     void *private_data;
 } mv_arrow_array;
 

@@ -64,7 +64,8 @@ static inline int64_t mv_validity(const mv_desc *d, int nat, uint8_t *out) {
     for (int64_t i = 0; i < d->size; i++) {
         unsigned one = !nat || !mv_is_nat((const char *)d->data, i);
         if (d->flags & MV_HAS_MASK)
-            one &= (unsigned)(d->flags & MV_MASK_BITS ? mv_bit(mask, d->mask_offset + i) : mask[i * d->mask_stride[0]] == 0);
+            one &= (unsigned)(d->flags & MV_MASK_BITS ? mv_bit(mask, d->mask_offset + i)
+                                                      : mask[i * d->mask_stride[0]] == 0);
         out[i >> 3] = (uint8_t)(out[i >> 3] | one << (i & 7));
         count += one;
     }

@@ -51,8 +51,8 @@ typedef struct mv_dl_managed { /* capsule "dltensor_versioned"; up to `flags` th
     mv_dl_tensor tensor;
 } mv_dl_managed;
 
-/* The table that a type offers as __dlpack_c_exchange_api__, in a capsule "dlpack_exchange_api". Functions return 0, or -1
- * with a Python exception set; none of them synchronises streams. */
+/* The table that a type offers as __dlpack_c_exchange_api__, in a capsule "dlpack_exchange_api". Functions return 0, or
+ * -1 with a Python exception set; none of them synchronises streams. */
 typedef struct mv_dl_table_header {
     mv_dl_version version;
     struct mv_dl_table_header *previous; /* the table of an older major version */
@@ -113,7 +113,8 @@ static inline void mv_dl_fill(mv_dl_tensor *t, int64_t *shape, int64_t *strides,
     t->strides = strides;
     t->byte_offset = 0;
     for (int k = 0; k < d->ndim; k++) {
-        int last = k - (d->ndim > 2 ? d->ndim - 2 : 0); /* the descriptor knows the last two: a division costs as much as malloc */
+        /* the descriptor knows the last two: a division costs as much as malloc */
+        int last = k - (d->ndim > 2 ? d->ndim - 2 : 0);
         shape[k] = d->shape[k];
         strides[k] = last >= 0 ? d->stride[last] : d->strides[k] / (int64_t)d->itemsize;
     }

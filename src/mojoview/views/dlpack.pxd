@@ -51,7 +51,8 @@ cdef extern from "dlpack.h" nogil:
 
     ctypedef struct mv_dl_table:
         mv_dl_table_header header
-        int (*allocate)(mv_dl_tensor *prototype, mv_dl_managed **out, void *context, mv_dl_set_error set_error) noexcept nogil
+        int (*allocate)(mv_dl_tensor *prototype, mv_dl_managed **out, void *context,
+                        mv_dl_set_error set_error) noexcept nogil
         int (*from_object)(void *obj, mv_dl_managed **out) noexcept
         int (*to_object)(mv_dl_managed *managed, void **out) noexcept
         int (*borrow)(void *obj, mv_dl_tensor *out) noexcept

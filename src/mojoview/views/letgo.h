@@ -12,8 +12,9 @@ static inline int mv_python_runs(void) {
 #endif
 }
 
-/* Gives back one reference, and one from the count of consumers where there is a count. While the interpreter shuts down
- * (and after) the object is left alone: it may be half gone, and a thread that waits for the GIL then waits for ever. */
+/* Gives back one reference, and one from the count of consumers where there is a count. While the
+ * interpreter shuts down (and after) the object is left alone: it may be half gone, and a thread that
+ * waits for the GIL then waits for ever. */
 static inline void mv_let_go(void *object, void *consumers) {
     if (!mv_python_runs())
         return;
