@@ -30,7 +30,7 @@ from mojoview.memory.errors import AccessorError
 if TYPE_CHECKING:
     from mojoview.frames._shared import SharedFrame
 
-__all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
+__all__ = ["AccessorDescriptor", "ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
 
 
 class FrameAccessor:
@@ -113,7 +113,8 @@ class FrameAccessor:
         """
         df = self._obj
         if columns is None:
-            if not (copy == "never" and na == "error" and layout == "any"):
+            plain = all(isinstance(option, str) for option in (copy, na, layout))  # arrays compare element by element
+            if not (plain and copy == "never" and na == "error" and layout == "any"):
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
         check_options(copy, na, layout)
@@ -547,6 +548,32 @@ class IndexAccessor:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
 
 
+class ArrayAccessor:
+    """A zero-copy view of one of pandas' extension arrays (``pd.array(...)``, ``series.array``), as ``array.mojo``.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.array([1, None, 3], dtype="Int64").mojo.view(na="mask").data.shape
+    (3,)
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
+        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+
+        pandas does not track who writes to an array that it did not make itself: such writes are seen.
+        """
+        return pd.Series(self._obj, copy=False).mojo.view(copy=copy, na=na, layout=layout)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
+
+
 # -- registration
 # -------------------------------------------------------------------------------------------------------
 
@@ -574,7 +601,7 @@ class AccessorDescriptor:
 
 
 def register() -> None:
-    """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
+    """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
     ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
     api = pd.api.extensions
     for owner, accessor, announce in (
@@ -585,3 +612,5 @@ def register() -> None:
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
         setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute
+    # pandas has no function that registers accessors of its arrays
+    setattr(api.ExtensionArray, "mojo", AccessorDescriptor(ArrayAccessor))  # noqa: B010

@@ -17,6 +17,7 @@ from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, r
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
+    DTypeError,
     FrameError,
     IndexingError,
     MaskError,
@@ -429,7 +430,10 @@ def block_views(snapshot: Any, columns: pd.Index) -> tuple[BlockView, ...]:
 
 
 def single_block(snapshot: Any, columns: pd.Index, dtype: Any) -> BlockView:
-    wanted = None if dtype is None else pd.api.types.pandas_dtype(dtype)
+    try:
+        wanted = None if dtype is None else pd.api.types.pandas_dtype(dtype)
+    except Exception as error:  # TypeError, ValueError, SyntaxError: NumPy's parser is not choosy
+        raise DTypeError(f"block: expected a dtype, got {dtype!r} ({error})") from error
     arrays = snapshot.arrays()
     matching = [number for number, (values, _) in enumerate(arrays) if wanted is None or values.dtype == wanted]
     if len(matching) != 1:

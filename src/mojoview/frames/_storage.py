@@ -199,7 +199,7 @@ _CHOICES = {"copy": get_args(Copy), "na": get_args(Missing), "layout": get_args(
 
 def check_options(copy: Copy, na: Missing, layout: Layout) -> None:
     for (name, choices), value in zip(_CHOICES.items(), (copy, na, layout), strict=True):
-        if value not in choices:
+        if not isinstance(value, str) or value not in choices:
             raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, choices))}")
 
 

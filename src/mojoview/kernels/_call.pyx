@@ -18,13 +18,16 @@ from mojoview.views._view cimport View, view_enter, view_leave
 
 import array
 import mmap
+from operator import index
 
 import numpy as np
 
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
+from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import ArgumentError, DTypeError, KernelError, KernelOverflowError, KernelValueError, ShapeError
 from mojoview.views import view
+from mojoview.views._protocols import has_accessor
 
 cnp.import_array()
 
@@ -208,7 +211,7 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
             return 0
     elif isinstance(obj, View):
         return enter(frame, at, <View>obj)
-    elif hasattr(type(obj), "mojo"):
+    elif has_accessor(obj):
         column = obj.mojo.view(na="mask") if masks else obj.mojo.view()
         if not isinstance(column, View):
             raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
@@ -227,31 +230,39 @@ cdef inline bint is_number(object obj):
     return isinstance(obj, (float, int, np.generic))
 
 
+cdef object scalar_name(Kernel self, int param):
+    """-1 stands for the option ddof."""
+    return self.signature.params[param].name if param >= 0 else "ddof"
+
+
 cdef int convert(Kernel self, int param, object obj, int code, int bits, mv_value *value) except -1:
     """A Python number as a scalar of the dtype: integers exactly, and never through a float."""
-    if type(obj) is float and code == MV_FLOAT:
+    if type(obj) is float and code == MV_FLOAT and bits > 16:
         value.f64 = <double>obj
         return 0
     if code == MV_FLOAT:
         if not isinstance(obj, (float, int, np.floating, np.integer, np.bool_)):
-            raise number_refusal(self.signature, self.signature.params[param].name, f"float{bits}", obj, True)
+            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, True)
         try:
             value.f64 = float(obj)
         except OverflowError:
-            raise number_refusal(self.signature, self.signature.params[param].name, f"float{bits}", obj, False) from None
+            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, False) from None
+        if bits == 16:  # rounded once, as NumPy does: kernels compute in float32
+            with np.errstate(over="ignore", under="ignore"):
+                value.f64 = float(np.float16(value.f64))
         return 0
     if code == MV_BOOL:
         if not isinstance(obj, (bool, np.bool_)):
-            raise number_refusal(self.signature, self.signature.params[param].name, "bool", obj, True)
+            raise number_refusal(self.signature, scalar_name(self, param), "bool", obj, True)
         value.i64 = 1 if obj else 0
         return 0
     name = f"{'u' if code == MV_UINT else ''}int{bits}"
     if not isinstance(obj, (int, np.integer)):
-        raise number_refusal(self.signature, self.signature.params[param].name, name, obj, True)
+        raise number_refusal(self.signature, scalar_name(self, param), name, obj, True)
     number = int(obj)
     low, high = RANGES[name]
     if not low <= number <= high:
-        raise number_refusal(self.signature, self.signature.params[param].name, name, obj, False)
+        raise number_refusal(self.signature, scalar_name(self, param), name, obj, False)
     if code == MV_UINT:
         value.u64 = number
     else:
@@ -297,6 +308,11 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
         option.i64 = 0  # ddof 0.0, and the first comparison
         return invoke(self, args, &run, option, None)
     return call_slowly(self, args, given, kwnames)
+
+
+cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    """What Kernel.__new__() alone makes has no function to call."""
+    raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
 
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
@@ -576,7 +592,7 @@ cdef tuple number_code(str what, str name):
         dtype = np.dtype(name)
     except TypeError:
         dtype = np.dtype(object)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or not dtype.isnative:
         raise DTypeError(f"{what}: expected a bool, integer or float dtype, got {name!r}")
     return ({"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[dtype.kind], dtype.itemsize * 8)
 
@@ -612,6 +628,7 @@ cdef int learn(Kernel self, object signature) except -1:
     self.spec.arrays = arrays
     self.values = values
     self.signature = signature
+    self.vectorcall = call_kernel
     return 0
 
 
@@ -653,7 +670,7 @@ cdef class Kernel:
         raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
 
     def __cinit__(self):
-        self.vectorcall = call_kernel
+        self.vectorcall = call_unmade
         self.common = -1
 
     @staticmethod
@@ -689,17 +706,20 @@ cdef class Kernel:
         Thread safety: any thread.
         """
         cdef Kernel self = Kernel.__new__(Kernel)
+        check_signature(signature)
         if owner is None:
             raise ArgumentError(f"{signature.name}: owner: expected what keeps the code loaded, got None")
-        if not hasattr(address, "__index__") or not 0 < address < 2**63:
+        if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         learn(self, signature)
-        self.foreign.address = address
+        self.foreign.address = index(address)
         self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
         gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
         self.foreign.gives = gives.get(signature.result, MV_GIVES_VALUE)
         if self.foreign.gives == MV_GIVES_VALUE:
             self.return_code, self.return_bits = number_code(f"{signature.name}: result", signature.result)
+            if self.return_bits == 0:
+                raise DTypeError(f"{signature.name}: result: expected a scalar's dtype, got 'T'")
         float_result = self.foreign.gives == MV_GIVES_VALUE and self.return_code == MV_FLOAT
         if (float_result and self.return_bits == 16) or any([p.role == "value" and p.dtype in ("float16", "T") for p in signature.params]):
             raise DTypeError(f"{signature.name}: scalars of type float16 or 'T' cannot be passed to a foreign function")

@@ -6,6 +6,7 @@ from mojoview.kernels._pool cimport mv_run, mv_task
 
 import atexit
 import os
+from operator import index
 
 from mojoview.memory.errors import ArgumentError, KernelError, KernelValueError
 
@@ -44,9 +45,10 @@ cdef int thread_count(object threads) except -1:
         return 0
     if not hasattr(threads, "__index__") or isinstance(threads, bool):
         raise ArgumentError(f"threads: expected None or an int, got {type(threads).__name__}")
-    if threads < 1:
-        raise KernelValueError(f"threads: expected at least 1, got {threads}")
-    return min(threads, MOST_THREADS)
+    number = index(threads)
+    if number < 1:
+        raise KernelValueError(f"threads: expected at least 1, got {number}")
+    return min(number, MOST_THREADS)
 
 
 def _stop():

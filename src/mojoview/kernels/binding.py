@@ -38,8 +38,11 @@ _Parameter = inspect.Parameter
 def call_form(signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool) -> inspect.Signature:
     """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults."""
     kind = _Parameter.KEYWORD_ONLY if keyword_only else _Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [_Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in signature.params]
-    return inspect.Signature(parameters + [_Parameter(name, kind, default=default) for name, default in options])
+    try:
+        parameters = [_Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in signature.params]
+        return inspect.Signature(parameters + [_Parameter(name, kind, default=default) for name, default in options])
+    except ValueError as error:  # no name, a name twice, or one of an option; a default before none
+        raise ArgumentError(f"{signature.name}: {error}") from None
 
 
 def bind(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mojoview.kernels._builtin import describe_arrays
 from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import ArgumentError
 
 __all__ = ["DESCRIBE", "Description", "FrameDescription", "describe"]
 
@@ -159,9 +160,11 @@ def _description(values: tuple[Any, ...]) -> Description:
 def describe(x: Any, threads: int | None = None) -> Description | FrameDescription:
     if hasattr(x, "items") and getattr(x, "ndim", 2) == 2:  # a Series has items, and is one array
         labels, arrays = [], []
-        for label, array in x.items():
-            labels.append(label)
-            arrays.append(array)
+        for pair in x.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ArgumentError(f"describe(): items(): expected (label, array) pairs, got {type(pair).__name__}")
+            labels.append(pair[0])
+            arrays.append(pair[1])
         names = [f"column {label!r}" for label in labels]
         return FrameDescription(
             tuple(labels), tuple(map(_description, describe_arrays(DESCRIBE, arrays, names, threads)))

@@ -8,6 +8,32 @@ cdef extern from "Python.h":
     PyObject *_PyType_Lookup(type kind, object name)
 
 
+def has_accessor(obj):
+    """has_accessor(obj)
+
+    Whether the type has our `mojo` accessor; another attribute of that name says nothing of memory.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    bool
+
+    Notes
+    -----
+    Thread safety: any thread.
+
+    Examples
+    --------
+    >>> has_accessor(3)
+    False
+    """
+    cdef PyObject *found = _PyType_Lookup(type(obj), "mojo")
+    return found is not NULL and getattr(<object>found, "of_mojoview", False) is True
+
+
 def protocol_of(obj):
     """protocol_of(obj)
 
@@ -30,7 +56,7 @@ def protocol_of(obj):
     Thread safety: any thread.
     """
     cdef type kind = type(obj)
-    if _PyType_Lookup(kind, "mojo") is not NULL:
+    if has_accessor(obj):
         return "pandas"
     if _PyType_Lookup(kind, "__arrow_c_array__") is not NULL or _PyType_Lookup(kind, "__arrow_c_stream__") is not NULL:
         return "arrow"

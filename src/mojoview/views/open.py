@@ -25,7 +25,7 @@ from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
 from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
-from mojoview.views._protocols import protocol_of
+from mojoview.views._protocols import has_accessor, protocol_of
 from mojoview.views._view import View
 from mojoview.views.mapped import check_mapping
 
@@ -39,7 +39,8 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     ----------
     obj : array-like
         ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule
-        interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series and Index).
+        interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series, Index and
+        extension arrays). What is missing stays missing: the view has its mask.
         At most 8 dimensions.
     writable : bool
         Whether the view may write. Needs writable memory in which no element is reached twice.
@@ -197,7 +198,10 @@ def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
     name = type(obj).__name__
     if writable and copy == "never":
         raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
-    view = obj.mojo.view(copy=copy)
+    try:
+        view = obj.mojo.view(copy=copy)
+    except MaskError:  # as with masked arrays, the mask comes along where something is missing
+        view = obj.mojo.view(copy=copy, na="mask")
     if not isinstance(view, View):
         raise ArgumentError(
             f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()"
@@ -223,7 +227,7 @@ def _duplicate(obj: Any, writable: bool) -> View:
     if isinstance(obj, MaskedArray):
         values = _duplicate(obj.data, writable)
         return values if obj.mask is np.ma.nomask else _assembly.with_mask(values, _duplicate(obj.mask, False))
-    if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
+    if not isinstance(obj, View) and has_accessor(obj):
         return _share_pandas(obj, writable, "always")
     if not isinstance(obj, ndarray | View):
         try:
