@@ -22,6 +22,7 @@ html_theme_options = {
     "show_nav_level": 2,
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "show_prev_next": False,
 }
@@ -29,6 +30,7 @@ html_sidebars = {"**": []}
 html_show_sourcelink = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+default_role = "code"  # what docstrings write in single backticks
 exclude_patterns = ["_build"]
 
 doctest_global_setup = """

@@ -78,6 +78,10 @@ def build_config() -> dict[str, object]:
     dict
         Owned by the caller.
 
+    Notes
+    -----
+    Thread safety: may be called from any thread.
+
     Examples
     --------
     >>> import mojoview as mv
@@ -93,6 +97,10 @@ def get_include() -> str:
     Returns
     -------
     str
+
+    Notes
+    -----
+    Thread safety: may be called from any thread.
 
     Examples
     --------
