@@ -1,5 +1,6 @@
 """Sphinx configuration: builds without network; every example in the pages is a doctest."""
 
+import doctest
 import inspect
 
 from docutils import nodes
@@ -33,6 +34,7 @@ autodoc_typehints = "none"
 default_role = "code"  # what docstrings write in single backticks
 exclude_patterns = ["_build"]
 
+doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # messages count
 doctest_global_setup = """
 import numpy as np
 import pandas as pd
