@@ -13,6 +13,7 @@ from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
+    BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
@@ -27,14 +28,27 @@ from mojoview.memory.errors import (
     StaleError,
     ZeroCopyError,
 )
-from mojoview.views import View, from_ptr, view
+from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.loader import load
     from mojoview.kernels.module import KernelModule
+    from mojoview.sharing import (
+        Pool,
+        SegmentInfo,
+        SharedArray,
+        Snapshot,
+        State,
+        attach,
+        cleanup,
+        segments,
+        share,
+        unlink,
+    )
 
 __all__ = [
+    "BorrowError",
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
@@ -45,20 +59,33 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
+    "Pool",
+    "PointerTable",
     "ReadOnlyError",
     "ReleasedError",
+    "SegmentInfo",
     "ShapeError",
+    "SharedArray",
     "Signature",
+    "Snapshot",
     "StaleError",
+    "State",
     "View",
     "ZeroCopyError",
     "__version__",
+    "attach",
+    "borrow_check",
     "build_config",
+    "cleanup",
     "from_ptr",
     "get_include",
     "get_mojo_include",
     "kernels",
     "load",
+    "segments",
+    "share",
+    "unlink",
+    "map_file",
     "view",
 ]
 
@@ -67,7 +94,10 @@ _LATER = {
     "KernelModule": "mojoview.kernels.module",
     "get_mojo_include": "mojoview.kernels.include",
     "load": "mojoview.kernels.loader",
-}
+} | dict.fromkeys(
+    ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
+    "mojoview.sharing",
+)
 
 
 def build_config() -> dict[str, object]:

@@ -16,7 +16,7 @@ from mojoview.memory._dtype import as_dtype, dtype_info, dtype_of_code
 from mojoview.memory._lease import live_leases
 from mojoview.memory._status import error_for_status
 from mojoview.memory.errors import MojoViewError
-from mojoview.views._view import adopt, same, with_mask
+from mojoview.views._assembly import adopt, same, with_mask
 
 
 class Liar:

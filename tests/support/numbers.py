@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from mojoview.views._view import with_mask
 
 import mojoview as mv
+from mojoview.views._assembly import with_mask
 
 BOOL, INTS, UINTS, FLOATS = ["?"], ["i1", "i2", "i4", "i8"], ["u1", "u2", "u4", "u8"], ["f2", "f4", "f8"]
 NUMBERS = INTS + UINTS + FLOATS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,11 @@ from mojoview.frames._frame import (
 )
 from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
 from mojoview.frames._writing import assign, lease, require_copy_on_write
+from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import AccessorError, ZeroCopyError
+
+if TYPE_CHECKING:
+    from mojoview.frames._shared import SharedFrame
 
 __all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
 
@@ -363,6 +367,56 @@ class FrameAccessor:
         """
         assign(self._obj, column, out)
 
+    def share(
+        self, name: str | None = None, *, capacity: int | None = None, slots: int = 3, prefault: bool = False,
+        reclaim: bool = False, mode: int = 0o600,
+    ) -> SharedFrame:
+        """Gives the frame to other processes as version 1 of a shared frame; `mojoview.attach(name)` reads it.
+
+        Parameters
+        ----------
+        name : str, optional
+            Anonymous memory when absent, handed over by pickling.
+        capacity : int, optional
+            Bytes that a later version may take; a quarter more than this one when absent.
+        slots : int
+            How many versions there is room for: one that is read, one that is newest, one that is written.
+        prefault : bool
+            Whether all pages come in now.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced.
+        mode : int
+            Permissions of the name.
+
+        Returns
+        -------
+        SharedFrame
+            A context manager; owns the name until `close()`.
+
+        Raises
+        ------
+        ZeroCopyError
+            A column cannot be shared; the message names it, its dtype and the remedy.
+        SegmentExists, ShmFullError
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview as mv
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> with df.mojo.share("docs-share"):
+        ...     mv.attach("docs-share").read()["x"].sum()
+        np.float64(3.0)
+        """
+        from mojoview.frames._shared import share_frame
+
+        return share_frame(
+            self._obj, name, capacity=capacity, slots=slots, prefault=prefault, reclaim=reclaim, mode=mode
+        )
+
     def __repr__(self) -> str:
         from mojoview.frames._repr import accessor_text
 
@@ -532,6 +586,7 @@ class AccessorDescriptor:
 
 def register() -> None:
     """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
+    ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
     api = pd.api.extensions
     for owner, accessor, announce in (
         (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),

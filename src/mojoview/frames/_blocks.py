@@ -25,6 +25,7 @@ from mojoview.memory.errors import FrameError, SharedError
 __all__ = [
     "Origin",
     "Snapshot",
+    "assemble",
     "cow_enabled",
     "exclusive",
     "index_values",
@@ -34,6 +35,7 @@ __all__ = [
     "self_test",
     "take_column",
     "take_snapshot",
+    "zoned_array",
 ]
 
 _PANDAS_MAJOR = int(pd.__version__.split(".")[0])
@@ -359,6 +361,32 @@ def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
             if hasattr(obj._mgr, "blocks"):
                 raise
     return PublicSnapshot(obj, positions)
+
+
+def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, columns: pd.Index) -> pd.DataFrame:
+    """A DataFrame over arrays as they lie: for each, the array (its rows are columns, or 1-D), what pins it, its columns.
+
+    Where pandas can be told, it copies such a block before it writes to it; the arrays are read-only in any case.
+    """
+    if _PANDAS_MAJOR >= 3 and INTERNALS:
+        from pandas.api.internals import create_dataframe_from_blocks  # type: ignore[import-not-found]
+
+        frame: pd.DataFrame = create_dataframe_from_blocks(
+            [(array, np.asarray(places, np.intp)) for array, _, places in pieces], index=index, columns=columns)
+        for block, (_, pin, _) in zip(frame._mgr.blocks, pieces, strict=True):
+            if pin is not None:
+                block.refs.add_index_reference(pin)
+        return frame
+    cells = {place: array[row] if getattr(array, "ndim", 1) == 2 else array
+             for array, _, places in pieces for row, place in enumerate(places)}
+    frame = pd.DataFrame({place: cells[place] for place in range(len(columns))}, index=index, copy=False)
+    frame.columns = columns
+    return frame
+
+
+def zoned_array(values: np.ndarray[Any, Any], dtype: pd.DatetimeTZDtype) -> Any:
+    """Instants in UTC as an array with a time zone, on the same memory: public calls copy or read them as local times."""
+    return dtype.construct_array_type()._simple_new(values, dtype=dtype)  # type: ignore[attr-defined]
 
 
 def index_values(index: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mojoview.views import View
-from mojoview.views._view import adopt
+from mojoview.views._assembly import adopt
 
 __all__ = ["BlockView", "ColumnView", "PandasView", "make_block", "make_column"]
 

@@ -17,7 +17,7 @@ import pandas as pd
 from mojoview.frames import _blocks
 from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, ZeroCopyError
 from mojoview.views import View, view
-from mojoview.views._view import with_mask
+from mojoview.views._assembly import with_mask
 
 __all__ = ["Copy", "Layout", "Missing", "Storage", "check_options", "resolve", "storage"]
 

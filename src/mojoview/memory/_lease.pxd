@@ -5,6 +5,7 @@ cdef class Lease:
     cdef readonly object owner  # kept so that the memory lives as long as the lease, also where no buffer is exported
     cdef Py_buffer buffer   # the owner's only export, released when the last view that shares this lease is gone
     cdef bint held          # whether `buffer` is filled: a lease on a bare pointer has none
+    cdef object borrow      # what borrow checking knows of the memory; None while it is off
     cdef object __weakref__
 
 

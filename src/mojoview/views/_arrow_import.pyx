@@ -11,7 +11,8 @@ from libc.string cimport memcpy, memset, strlen, strerror
 
 from mojoview.memory._lease cimport Lease
 from mojoview.views._bits cimport make_bits
-from mojoview.views._view cimport View, make_view, with_bits
+from mojoview.views._assembly cimport with_bits
+from mojoview.views._view cimport View, make_view
 from mojoview.views.arrow_abi cimport (
     MV_ARROW_CPU, mv_arrow_array, mv_arrow_device_array, mv_arrow_device_stream, mv_arrow_schema, mv_arrow_stream,
 )

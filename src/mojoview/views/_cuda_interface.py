@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mojoview.memory.errors import ArgumentError, InterfaceError, MaskError, StreamError
-from mojoview.views import _view
+from mojoview.views import _assembly
 from mojoview.views._interface import from_interface
 from mojoview.views._view import View
 
@@ -61,7 +61,7 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     stream = _stream(what, interface.get("stream"))
     device_id = _device_id(owner)
     values = from_interface(owner, {**interface, "version": 3, "mask": None}, writable, _PROTOCOL)
-    values = _view.on_device(values, _CUDA, device_id, stream)
+    values = _assembly.on_device(values, _CUDA, device_id, stream)
     mask = interface.get("mask")
     return values if mask is None else _with_mask(what, values, mask)
 
@@ -129,4 +129,4 @@ def _with_mask(what: str, values: View, mask: Any) -> View:
         )
     if not isinstance(data, tuple) or len(data) != 2 or not isinstance(data[0], int) or (data[0] <= 0 and values.size):
         raise InterfaceError(f"{what}: the mask's data must be (address, read-only flag), got {data!r}")
-    return _view.with_bitmap(values, mask, data[0])
+    return _assembly.with_bitmap(values, mask, data[0])

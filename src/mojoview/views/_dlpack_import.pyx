@@ -30,7 +30,7 @@ from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import (
     DeviceError, DTypeError, InterfaceError, LayoutError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError,
 )
-from mojoview.views._view import on_device
+from mojoview.views._assembly import on_device
 
 
 cdef extern from "Python.h":
@@ -93,6 +93,7 @@ def from_dlpack(obj, bint writable):
     cdef mv_dl_table *table = table_of(what, obj)
     cdef TensorLease lease = TensorLease.__new__(TensorLease)
     lease.owner = obj
+    check_resolved(what, obj)
     if table is not NULL:
         return from_table(what, table, obj, lease, writable)
     capsule = ask(what, obj)
@@ -102,6 +103,23 @@ def from_dlpack(obj, bint writable):
     if PyCapsule_IsValid(capsule, "dltensor"):
         return from_legacy(what, capsule, lease, writable)
     raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is no DLPack capsule or was consumed before")
+
+
+cdef int check_resolved(str what, obj) except -1:
+    """PyTorch's function table hands out the stored values of tensors that are still to be conjugated or negated, and
+    tensors that take part in differentiation, all of which its `__dlpack__` refuses (but for negation)."""
+    cdef type kind = type(obj)
+    if not hasattr(kind, "is_conj"):
+        return 0
+    try:
+        remedy = ("resolve_conj()" if obj.is_conj() else "resolve_neg()" if obj.is_neg() else
+                  "detach()" if obj.requires_grad else None)
+    except Exception as error:
+        raise InterfaceError(f"{what}: asking for its state raises {type(error).__name__}: {error}") from error
+    if remedy is not None:
+        raise ZeroCopyError(f"{what}: the tensor is more than its memory (conjugated, negated or differentiated); use "
+                            f"tensor.{remedy}")
+    return 0
 
 
 cdef object ask(str what, obj):

@@ -2,55 +2,41 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE
-from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_DEVICE_SHIFT, MV_F_CONTIGUOUS, MV_HAS_MASK,
-    MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_ABI_VERSION, MV_DEVICE_MASK, MV_HAS_MASK, MV_MASK_BITS, MV_READONLY, mv_desc,
 )
-from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
+from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.views cimport _borrow
 from mojoview.views._bits cimport make_bits
 from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._export cimport fill_buffer
-from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views._geometry cimport fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views._window cimport (
+    Window, check_exportable, check_host, descriptor, drop_mask, fill, finish, open_store, set_dtype,
+)
 from mojoview.views.bits cimport mv_bit
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
+from mojoview.memory._dtype import as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, DeviceError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError,
-    ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
+    ArgumentError, IndexingError, MojoViewError, ProtocolError, RangeError, ReadOnlyError, ZeroCopyError,
 )
 
 
 cdef extern from "layout.h" nogil:
-    int mv_desc_derive(mv_desc *d, int64_t alignment)
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
-cdef dict known_dtypes = _KNOWN
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
 
-cdef int raise_released() except -1:
-    raise ReleasedError("the view was released: take a new one from the array")
-
-
-# DLPack's device types that have a name of their own
-cdef dict DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext", 14: "oneapi", 15: "webgpu"}
-
-
-cdef inline mv_desc *descriptor(View self) except NULL:
-    if self.desc is NULL:
-        raise_released()
-    return self.desc
-
-
 # Not cleared by the cycle collector: a consumer of our buffer that dies in the same cycle must find the memory alive.
 @cython.no_gc_clear
-cdef class View:
+cdef class View(Window):
     """View()
 
     A typed window on memory that somebody else owns; made by `mojoview.view()`.
@@ -96,78 +82,7 @@ cdef class View:
     array([3., 4., 5.])
     """
 
-    def __cinit__(self, *args, **kwargs):
-        self.desc = NULL
-        self._exports = 0
-        self._exposed = False
-
-    def __init__(self):
-        raise ArgumentError("View() is not called by hand: use mojoview.view(obj) or mojoview.from_ptr(...)")
-
-    # -- what it is ---------------------------------------------------------------------------------------------------
-
-    @property
-    def ptr(self):
-        return <uintptr_t>descriptor(self).data
-
-    @property
-    def shape(self):
-        return int64_tuple(descriptor(self).shape, self.desc.ndim)
-
-    @property
-    def strides(self):
-        return int64_tuple(descriptor(self).strides, self.desc.ndim)
-
-    @property
-    def ndim(self):
-        return descriptor(self).ndim
-
-    @property
-    def size(self):
-        return descriptor(self).size
-
-    @property
-    def itemsize(self):
-        return descriptor(self).itemsize
-
-    @property
-    def nbytes(self):
-        return descriptor(self).size * <int64_t>self.desc.itemsize
-
-    @property
-    def dtype(self):
-        descriptor(self)
-        return self._dtype
-
-    @property
-    def readonly(self):
-        return (descriptor(self).flags & MV_READONLY) != 0
-
-    @property
-    def contiguous(self):
-        return (descriptor(self).flags & MV_C_CONTIGUOUS) != 0
-
-    @property
-    def f_contiguous(self):
-        return (descriptor(self).flags & MV_F_CONTIGUOUS) != 0
-
-    @property
-    def aligned(self):
-        return (descriptor(self).flags & MV_ALIGNED) != 0
-
-    @property
-    def device(self):
-        cdef int kind = (descriptor(self).flags & MV_DEVICE_MASK) >> MV_DEVICE_SHIFT
-        return f"{DEVICES.get(kind, f'dlpack{kind}')}:{self.desc.device_id}" if kind else "cpu"
-
-    @property
-    def owner(self):
-        descriptor(self)
-        return self._lease.owner
-
-    @property
-    def closed(self):
-        return self.desc is NULL
+    # -- its mask -----------------------------------------------------------------------------------------------------
 
     @property
     def mask(self):
@@ -188,18 +103,9 @@ cdef class View:
         return other
 
     @property
-    def masked(self):
-        return (descriptor(self).flags & MV_HAS_MASK) != 0
-
-    @property
     def validity(self):
         cdef mv_desc *d = descriptor(self)
         return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
-
-    @property
-    def arrow_format(self):
-        descriptor(self)
-        return self._arrow
 
     @property
     def data(self):
@@ -207,19 +113,6 @@ cdef class View:
         cdef View other = cut(self)
         drop_mask(other)
         return other
-
-    def __len__(self):
-        if descriptor(self).ndim == 0:
-            raise ArgumentError("len(): a view of 0 dimensions has no length")
-        return self.desc.shape[0]
-
-    def __repr__(self):
-        from mojoview.views._repr import text
-        return text(self)
-
-    def _repr_html_(self):
-        from mojoview.views._repr import html
-        return html(self)
 
     # -- further windows on the same memory ---------------------------------------------------------------------------
 
@@ -263,7 +156,8 @@ cdef class View:
         """The same memory with the dimensions in reverse order."""
         cdef View other = cut(self)
         turn(other.desc)
-        return finish(other)
+        finish(other)
+        return other
 
     def reshape(self, *shape):
         """reshape(*shape)
@@ -289,7 +183,8 @@ cdef class View:
         """
         cdef View other = cut(self)
         fold(other.desc, shape)
-        return finish(other)
+        finish(other)
+        return other
 
     def cast(self, dtype):
         """cast(dtype)
@@ -325,40 +220,8 @@ cdef class View:
         resize_items(other.desc, new)
         set_dtype(other, new)
         other._arrow = None
-        return finish(other)
-
-    def release(self):
-        """release()
-
-        Lets go of the memory now. Using the view afterwards raises `ReleasedError`; views cut from it go on.
-
-        Raises
-        ------
-        ExportedError
-            A consumer of the buffer (memoryview, ndarray) or a running kernel still uses this view.
-        """
-        if self.desc is NULL:
-            return
-        if self._exports:
-            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them "
-                                "first")
-        self.desc = NULL
-        if not self._exposed:
-            self._lease = self._mask_lease = None
-            self._pin = None
-
-    def __enter__(self):
-        descriptor(self)
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        # A consumer that the traceback keeps alive must not replace the error that is on its way with one of ours.
-        if kind is None or self._exports == 0:
-            self.release()
-
-    def __reduce_ex__(self, protocol):
-        raise ArgumentError("a View cannot be pickled or copied: its memory belongs to somebody else; "
-                            "use np.array(view) for a copy")
+        finish(other)
+        return other
 
     # -- protocols out ------------------------------------------------------------------------------------------------
 
@@ -503,63 +366,6 @@ cdef class View:
 
 # -- construction -----------------------------------------------------------------------------------------------------
 
-cdef inline mv_desc *open_store(View self) noexcept:
-    """Points `desc` at the aligned part of the object's own storage."""
-    cdef uintptr_t address = (<uintptr_t>self._store + 63) & ~<uintptr_t>63
-    self.desc = <mv_desc *>address
-    return self.desc
-
-
-cdef int set_dtype(View self, object dtype) except -1:
-    """Gives the items another dtype; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set."""
-    cdef mv_desc *d = self.desc
-    cdef int code, bits, logical, alignment
-    cdef unsigned int itemsize
-    cdef bint swapped
-    info = known_dtypes.get(dtype)
-    if info is None:
-        info = dtype_info(dtype)
-    code, bits, itemsize, logical, swapped, alignment, format, _ = <tuple>info
-    if logical == MV_RECORD:
-        alignment = dtype.alignment
-    elif logical == MV_VOID and dtype.subdtype is not None:
-        return set_sub_array(self, dtype.subdtype[0], dtype.subdtype[1])
-    d.dtype_code = code
-    d.dtype_bits = bits
-    d.dtype_lanes = 1
-    d.itemsize = itemsize
-    d.logical = logical
-    d.flags = (d.flags & ~MV_SWAPPED) | (MV_SWAPPED if swapped else 0)
-    self._dtype = dtype
-    self._format = format
-    self._alignment = alignment
-    return 0
-
-
-cdef int set_sub_array(View self, object base, tuple sizes) except -1:
-    cdef mv_desc *d = self.desc
-    cdef int k, ndim = d.ndim + len(sizes), most = dimensions_held(d)
-    cdef int64_t step = base.itemsize
-    if ndim > most:
-        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}"
-                         f"view has at most {most}")
-    for k in range(ndim - 1, d.ndim - 1, -1):
-        d.shape[k] = sizes[k - d.ndim]
-        d.strides[k] = step
-        step *= d.shape[k]
-        if k < 2:
-            d.mask_stride[k] = 0
-    d.ndim = ndim
-    return set_dtype(self, base)
-
-
-cdef View finish(View self):
-    """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
-    if mv_desc_derive(self.desc, self._alignment) < 0:
-        raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
-    return self
-
-
 cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
                     bint readonly):
     """A view on memory whose extents the caller has validated."""
@@ -576,8 +382,11 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
         d.strides[k] = strides[k]
     d.flags = MV_READONLY if readonly else 0
     set_dtype(self, dtype)
+    finish(self)
+    if _borrow.checking:
+        _borrow.take(lease, d)
     self._lease = lease
-    return finish(self)
+    return self
 
 
 cdef View cut(View parent):
@@ -585,28 +394,6 @@ cdef View cut(View parent):
     cdef View self = View.__new__(View)
     fill(self, parent)
     return self
-
-
-cdef int fill(View self, View source) except -1:
-    cdef mv_desc *d = descriptor(source)  # read now: the allocation before may have run a finalizer that released it
-    open_store(self)[0] = d[0]
-    self._lease = source._lease
-    self._mask_lease = source._mask_lease
-    self._dtype = source._dtype
-    self._format = source._format
-    self._alignment = source._alignment
-    self._arrow = source._arrow
-    self._stream = source._stream
-    self._pin = source._pin
-    return 0
-
-
-cdef void drop_mask(View self) noexcept:
-    cdef mv_desc *d = self.desc
-    d.flags &= ~(MV_HAS_MASK | MV_MASK_BITS)
-    d.mask = NULL
-    d.mask_offset = d.mask_stride[0] = d.mask_stride[1] = 0
-    self._mask_lease = None
 
 
 cdef object to_array(View self):
@@ -627,104 +414,6 @@ cdef object to_array(View self):
     finish(region)
     region._exposed = True  # np.ndarray keeps the object and not the export: to release it must not free the memory
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
-
-
-# -- what subclasses and other rooms build with ------------------------------------------------------------------------
-
-def adopt(View target not None, View source not None, pin=None):
-    """adopt(target, source, pin=None)
-
-    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long
-    as it does.
-    """
-    if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
-        raise ArgumentError("adopt: expected a fresh view as target, got one that was opened before")
-    fill(target, source)
-    if pin is not None:
-        target._pin = pin if target._pin is None else (target._pin, pin)
-    return target
-
-
-def with_mask(View values not None, View mask not None):
-    """with_mask(values, mask)
-
-    A view of `values` whose elements are missing where `mask` is True.
-
-    Parameters
-    ----------
-    values : View
-        Any dtype, at most 2 dimensions.
-    mask : View
-        bool, of the same shape; its strides are its own.
-
-    Returns
-    -------
-    View
-        Borrows both.
-
-    Raises
-    ------
-    MaskError
-        The mask is not bool, not of the same shape, or has more than 2 dimensions.
-    """
-    cdef View other = cut(values)
-    cdef View missing = cut(mask)
-    cdef mv_desc *d = other.desc
-    cdef mv_desc *m = missing.desc
-    if (d.flags | m.flags) & MV_HAS_MASK:
-        raise MaskError("mask: expected a view and a mask without masks of their own; use view.data")
-    if missing._dtype != BOOL or m.ndim != d.ndim or not 1 <= d.ndim <= 2 or other.shape != missing.shape:
-        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of "
-                        f"shape {missing.shape}")
-    other._mask_lease = missing._lease
-    if missing._pin is not None:
-        other._pin = missing._pin if other._pin is None else (other._pin, missing._pin)
-    d.flags |= MV_HAS_MASK
-    d.mask = <const uint8_t *>m.data
-    d.mask_stride[0] = m.strides[0]
-    d.mask_stride[1] = m.strides[1] if d.ndim == 2 else 0
-    return other
-
-
-cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset):
-    """A 1-D view whose elements are missing where the bitmap has a 0; the caller vouches for the bitmap's extent."""
-    cdef View other = cut(values)
-    other._mask_lease = lease
-    other.desc.flags |= MV_HAS_MASK | MV_MASK_BITS
-    other.desc.mask = bits
-    other.desc.mask_offset = offset
-    return other
-
-
-def with_bitmap(View values not None, owner, uintptr_t address):
-    """with_bitmap(values, owner, address)
-
-    A 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
-    """
-    return with_bits(values, lease_owner(owner), <const uint8_t *>address, 0)
-
-
-def on_device(View source not None, int kind, int device_id, stream=None):
-    """on_device(source, kind, device_id, stream=None)
-
-    The same window, known to lie on a device (DLPack's numbering) on whose `stream` it may still be written.
-    """
-    cdef View other = cut(source)
-    other.desc.flags |= <uint64_t>kind << MV_DEVICE_SHIFT
-    other.desc.device_id = device_id
-    other._stream = stream
-    return other
-
-
-def same(View source not None, bint readonly):
-    """same(source, readonly)
-
-    The same window again, without the right to write where `readonly`.
-    """
-    cdef View other = cut(source)
-    if readonly:
-        other.desc.flags |= MV_READONLY
-    return other
 
 
 cdef View duplicate(View source):
@@ -770,20 +459,6 @@ cdef object scalar(View self):
     return to_array(self)[()]
 
 
-cdef int check_host(View self, str operation) except -1:
-    if descriptor(self).flags & MV_DEVICE_MASK:
-        raise DeviceError(f"{operation}: the memory is on {self.device}, which the host cannot read; copy it with the library that "
-                          "made it")
-    return 0
-
-
-cdef int check_exportable(View self, str protocol) except -1:
-    check_host(self, protocol)
-    if self.desc.flags & MV_HAS_MASK:
-        raise MaskError(f"{protocol} cannot carry the mask of this view; use view.data and view.mask")
-    return 0
-
-
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
     cdef View other = cut(self)
@@ -791,4 +466,5 @@ cdef View field(View self, object name):
     if other.desc.size:
         other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
-    return finish(other)
+    finish(other)
+    return other

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory.errors import ArgumentError, DTypeError, ZeroCopyError
-from mojoview.views import _arrow_export, _view
+from mojoview.views import _arrow_export, _assembly
 from mojoview.views._arrow_format import ArrowType, fixed_dtype, format_of
 from mojoview.views._view import View
 from mojoview.views.arrow import ArrowView, BooleanView, StructView, element_index, window
@@ -137,7 +137,7 @@ class ChunkedView:
         if not self.masked:
             return values
         masks = [np.asarray(part.mask) if part.masked else np.zeros(len(part), bool) for part in parts]
-        return _view.with_mask(values, view(np.concatenate(masks)))
+        return _assembly.with_mask(values, view(np.concatenate(masks)))
 
     def __len__(self) -> int:
         return self.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from mojoview.memory.errors import (
     ReadOnlyError,
     ZeroCopyError,
 )
-from mojoview.views import _view
+from mojoview.views import _assembly
 from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
 from mojoview.views._arrow_import import from_arrow
 from mojoview.views._cuda_interface import from_cuda_interface
@@ -26,6 +27,7 @@ from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
 from mojoview.views._protocols import protocol_of
 from mojoview.views._view import View
+from mojoview.views.mapped import check_mapping
 
 __all__ = ["from_ptr", "view"]
 
@@ -146,12 +148,14 @@ def from_ptr(
 
 
 def _share(obj: Any, writable: bool) -> View:
+    if isinstance(obj, np.memmap | mmap):
+        check_mapping(obj)
     if isinstance(obj, ndarray):
         return _share_masked(obj, writable) if isinstance(obj, MaskedArray) else from_array(obj, writable)
     if isinstance(obj, View):
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
-        return _view.same(obj, not writable)
+        return _assembly.same(obj, not writable)
     protocol = protocol_of(obj)
     if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
@@ -210,15 +214,15 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
             f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
             "view array.data and array.mask"
         )
-    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
+    return _assembly.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
     if isinstance(obj, View) and obj.masked:
-        return _view.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
+        return _assembly.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
     if isinstance(obj, MaskedArray):
         values = _duplicate(obj.data, writable)
-        return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
+        return values if obj.mask is np.ma.nomask else _assembly.with_mask(values, _duplicate(obj.mask, False))
     if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
         return _share_pandas(obj, writable, "always")
     if not isinstance(obj, ndarray | View):
