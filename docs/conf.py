@@ -21,7 +21,7 @@ html_title = "mojoview"
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "show_nav_level": 2,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],

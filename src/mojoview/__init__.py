@@ -59,8 +59,8 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
-    "Pool",
     "PointerTable",
+    "Pool",
     "ReadOnlyError",
     "ReleasedError",
     "SegmentInfo",
@@ -82,10 +82,10 @@ __all__ = [
     "get_mojo_include",
     "kernels",
     "load",
+    "map_file",
     "segments",
     "share",
     "unlink",
-    "map_file",
     "view",
 ]
 
