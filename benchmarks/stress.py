@@ -1,8 +1,8 @@
 """The long run of the lock-free cores: a torn-read detector and kills at every named point.
 
 Compiles the C tests of the package, then runs them with as many reads and kills as asked for; the tests of the suite
-are the same with fewer. Run it as `python benchmarks/stress.py`. Ends with status 1 at the first torn read, step back or
-lost publication.
+are the same with fewer. Run it as `python benchmarks/stress.py`. Ends with status 1 at the first torn read, step back
+or lost publication.
 """
 
 import argparse
