@@ -59,8 +59,8 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
-    "Pool",
     "PointerTable",
+    "Pool",
     "ReadOnlyError",
     "ReleasedError",
     "SegmentInfo",
@@ -82,10 +82,10 @@ __all__ = [
     "get_mojo_include",
     "kernels",
     "load",
+    "map_file",
     "segments",
     "share",
     "unlink",
-    "map_file",
     "view",
 ]
 
@@ -108,6 +108,10 @@ def build_config() -> dict[str, object]:
     dict
         Owned by the caller.
 
+    Notes
+    -----
+    Thread safety: may be called from any thread.
+
     Examples
     --------
     >>> import mojoview as mv
@@ -123,6 +127,10 @@ def get_include() -> str:
     Returns
     -------
     str
+
+    Notes
+    -----
+    Thread safety: may be called from any thread.
 
     Examples
     --------

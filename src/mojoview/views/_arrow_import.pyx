@@ -92,10 +92,10 @@ def from_arrow(obj, bint writable):
         raise ZeroCopyError(f"{what}: its Arrow export refuses: {error}") from error
     if stream is not None:
         return import_stream(what, obj, stream)
-    return import_one_array(what, obj, schema, array)
+    return import_pair(what, obj, schema, array)
 
 
-cdef object import_one_array(str what, obj, schema_capsule, array_capsule):
+cdef object import_pair(str what, obj, schema_capsule, array_capsule):
     cdef mv_arrow_schema *schema
     cdef mv_arrow_array *array
     cdef mv_arrow_device_array *device

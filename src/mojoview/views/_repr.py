@@ -44,14 +44,14 @@ def html(view: View) -> str:
     name = type(view).__name__
     if view.closed:
         return f"<div class='mojoview'><b>{escape(name)}</b> released</div>"
-    cell = "padding:1px 12px 1px 0;text-align:left;border:none"
+    cell = "padding:1px 12px 1px 0;text-align:left;border:none;background:none;font-size:12px"
     rows = "".join(
         f"<tr><th style='{cell};font-weight:500;opacity:.7'>{escape(key)}</th>"
         f"<td style='{cell};font-family:monospace'>{escape(value)}</td></tr>"
         for key, value in facts(view).items()
     )
+    frame = "display:inline-block;border-left:3px solid #e4572e;padding:2px 0 2px 10px;font-size:12px;line-height:1.35"
     return (
-        "<div class='mojoview' style='display:inline-block;border-left:3px solid #e4572e;padding:2px 0 2px 10px'>"
-        f"<b>{escape(name)}</b>"
+        f"<div class='mojoview' style='{frame}'><b>{escape(name)}</b>"
         f"<table style='border:none;border-collapse:collapse;margin:2px 0'>{rows}</table></div>"
     )
