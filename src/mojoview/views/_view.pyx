@@ -250,6 +250,18 @@ cdef class View:
             The number of elements differs.
         ZeroCopyError
             The strides allow the shape only with a copy.
+        MaskError
+            The view has a mask, whose strides are its own.
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> mv.view(np.arange(12)).reshape(3, -1).shape
+        (3, 4)
         """
         cdef View other = cut(self)
         fold(other.desc, shape)
@@ -276,6 +288,12 @@ cdef class View:
             The items of the dtype are references (object, variable-width strings).
         LayoutError
             The item size differs and the last axis does not allow it.
+        MaskError
+            The view has a mask and the item size differs.
+
+        Notes
+        -----
+        Thread safety: any thread.
 
         Examples
         --------
@@ -299,6 +317,19 @@ cdef class View:
         ------
         ExportedError
             A consumer of the buffer (memoryview, ndarray) or a running kernel still uses this view.
+
+        Notes
+        -----
+        Thread safety: any thread; of several only one lets go. Memory whose address went out through `__array_interface__`
+        stays until the view itself is gone, since nobody can say when its consumer is done.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> view = mv.view(np.arange(3))
+        >>> view.release()
+        >>> view.closed
+        True
         """
         if self.desc is NULL:
             return
