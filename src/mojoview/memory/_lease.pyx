@@ -71,8 +71,8 @@ cdef Lease lease_buffer(object exporter, object owner, int flags):
 cdef int own_window(Lease lease) except -1:
     """Trades an export of somebody's memoryview for a memoryview of our own on the same memory.
 
-    The collector clears memoryviews in cycles, and before Python 3.13 it did so under the exports that they had: the release
-    that follows then reads freed memory. Our own has no exports, and nobody else can release it."""
+    The collector clears memoryviews in cycles, and before Python 3.13 it did so under the exports that they had: the
+    release that follows then reads freed memory. Our own has no exports, and nobody else can release it."""
     window = mv_window_on(&lease.buffer)
     lease.held = False
     PyBuffer_Release(&lease.buffer)

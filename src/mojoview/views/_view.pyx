@@ -16,9 +16,9 @@ import numpy as np
 
 from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError, ReadOnlyError,
-    ReleasedError, ShapeError, ZeroCopyError,
+    ArgumentError, ExportedError, MaskError, ProtocolError, ReadOnlyError, ReleasedError, ShapeError,
 )
+from mojoview.views._array import assign, converted
 
 
 cdef extern from "layout.h" nogil:
@@ -203,16 +203,7 @@ cdef class View:
         if isinstance(key, str):
             self, key = field(self, key), Ellipsis
         check_exportable(self, "assignment")
-        try:
-            to_array(self)[key] = value
-        except (MojoViewError, MemoryError):
-            raise
-        except IndexError as cause:
-            raise IndexingError(f"assignment: {cause}") from cause
-        except OverflowError as cause:
-            raise RangeError(f"assignment: {cause}") from cause
-        except Exception as cause:  # NumPy's words on the shape or the type, or what the value itself raised
-            raise ArgumentError(f"assignment: {cause}") from cause
+        assign(to_array(self), key, value)
 
     def __delitem__(self, key):
         raise ArgumentError("del: the elements of a view cannot be deleted")
@@ -320,8 +311,8 @@ cdef class View:
 
         Notes
         -----
-        Thread safety: any thread; of several only one lets go. Memory whose address went out through `__array_interface__`
-        stays until the view itself is gone, since nobody can say when its consumer is done.
+        Thread safety: any thread; of several only one lets go. Memory whose address went out through
+        `__array_interface__` stays until the view itself is gone, since nobody can say when its consumer is done.
 
         Examples
         --------
@@ -385,14 +376,7 @@ cdef class View:
         An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
-        array = to_array(self)
-        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
-        if copy is False and wanted != array.dtype:
-            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
-        try:
-            return array.astype(wanted, copy=bool(copy))
-        except Exception as cause:
-            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
+        return converted(to_array(self), dtype, copy)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -540,24 +524,8 @@ def adopt(View target not None, View source not None, pin=None):
 def with_mask(View values not None, View mask not None):
     """with_mask(values, mask)
 
-    A view of `values` whose elements are missing where `mask` is True.
-
-    Parameters
-    ----------
-    values : View
-        Any dtype, at most 2 dimensions.
-    mask : View
-        bool, of the same shape; its strides are its own.
-
-    Returns
-    -------
-    View
-        Borrows both.
-
-    Raises
-    ------
-    MaskError
-        The mask is not bool, not of the same shape, or has more than 2 dimensions.
+    A view of `values` whose elements are missing where `mask`, a bool view of the same shape, is True; borrows both.
+    MaskError unless they have the same 1 or 2 dimensions.
     """
     cdef View other = cut(values)
     cdef View missing = cut(mask)
