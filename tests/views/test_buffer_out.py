@@ -39,7 +39,7 @@ def check_request(source, flags, writable):
     )  # of a request without a shape NumPy's releases say 0, or ndim
     assert (ours.format is None) == (theirs.format is None)
     if ours.format is not None and source.dtype.names is None:
-        assert ours.format.lstrip(b"@=") in (theirs.format.lstrip(b"@="), b"l", b"L")
+        assert ours.format.lstrip(b"@=^") in (theirs.format.lstrip(b"@=^"), b"l", b"L")
     assert (ours.strides is None) == (theirs.strides is None)
     if source.size:
         assert ours.buf == theirs.buf

@@ -157,7 +157,7 @@ def test_cycles_are_collected_and_their_exports_given_back(consumer):
     assert not exports_of(memory)
 
 
-# Whoever holds an export of a memoryview meets a collector, before Python 3.13, that clears it all the same; PickleBuffer of
+# Before Python 3.13 the collector clears a memoryview also under the exports that others hold of it; PickleBuffer on
 # a memoryview crashes that way without us.
 EXPORTERS = {
     "memoryview": lambda: memoryview(bytes(80)),
