@@ -294,6 +294,19 @@ if sys.version_info >= (3, 12):
         consumers.clear()
         assert exporter.live == 0
 
+    def test_writable_memory_is_asked_for():
+        class OnRequest:
+            memory = bytearray(4)
+
+            def __buffer__(self, flags):
+                window = memoryview(self.memory)
+                return window if flags & 1 else window.toreadonly()
+
+        exporter = OnRequest()
+        assert mv.view(exporter).readonly
+        mv.view(exporter, writable=True)[2] = 7
+        assert exporter.memory[2] == 7
+
     def test_refused_views_give_the_export_back():
         for options in ({"writable": 3}, {"copy": 5}):
             with pytest.raises(ArgumentError):

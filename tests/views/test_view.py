@@ -50,6 +50,16 @@ def test_writable_is_granted_exactly_where_no_element_is_reached_twice(array):
             mv.view(array, writable=True)
 
 
+def test_equal_records_are_aligned_each_by_its_own_dtype():
+    aligned = np.dtype([("a", "f8"), ("b", "i8")], align=True)
+    packed = np.dtype([("a", "f8"), ("b", "i8")])
+    assert aligned == packed
+    for dtype in (aligned, packed, aligned):
+        array = np.ndarray(2, dtype, bytes(40), 4)
+        assert_same(mv.view(array), array)
+        assert mv.view(array).aligned == (dtype.alignment <= 4)
+
+
 def test_nine_dimensions_are_refused_by_number():
     with pytest.raises(ShapeError, match="9 dimensions, the descriptor holds 8"):
         mv.view(np.zeros((1,) * 9))

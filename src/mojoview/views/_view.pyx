@@ -22,9 +22,8 @@ from mojoview.views.bits cimport mv_bit
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
-from mojoview.memory.errors import (
-    ArgumentError, IndexingError, MojoViewError, ProtocolError, RangeError, ReadOnlyError, ZeroCopyError,
-)
+from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError, ZeroCopyError
+from mojoview.views._array import assign, converted
 
 
 cdef extern from "layout.h" nogil:
@@ -132,16 +131,7 @@ cdef class View(Window):
         if isinstance(key, str):
             self, key = field(self, key), Ellipsis
         check_exportable(self, "assignment")
-        try:
-            to_array(self)[key] = value
-        except (MojoViewError, MemoryError):
-            raise
-        except IndexError as cause:
-            raise IndexingError(f"assignment: {cause}") from cause
-        except OverflowError as cause:
-            raise RangeError(f"assignment: {cause}") from cause
-        except Exception as cause:  # NumPy's words on the shape or the type, or what the value itself raised
-            raise ArgumentError(f"assignment: {cause}") from cause
+        assign(to_array(self), key, value)
 
     def __delitem__(self, key):
         raise ArgumentError("del: the elements of a view cannot be deleted")
@@ -180,6 +170,18 @@ cdef class View(Window):
             The number of elements differs.
         ZeroCopyError
             The strides allow the shape only with a copy.
+        MaskError
+            The view has a mask, whose strides are its own.
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> mv.view(np.arange(12)).reshape(3, -1).shape
+        (3, 4)
         """
         cdef View other = cut(self)
         fold(other.desc, shape)
@@ -207,6 +209,12 @@ cdef class View(Window):
             The items of the dtype are references (object, variable-width strings).
         LayoutError
             The item size differs and the last axis does not allow it.
+        MaskError
+            The view has a mask and the item size differs.
+
+        Notes
+        -----
+        Thread safety: any thread.
 
         Examples
         --------
@@ -254,14 +262,7 @@ cdef class View(Window):
         An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
-        array = to_array(self)
-        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
-        if copy is False and wanted != array.dtype:
-            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
-        try:
-            return array.astype(wanted, copy=bool(copy))
-        except Exception as cause:
-            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
+        return converted(to_array(self), dtype, copy)
 
     @property
     def __cuda_array_interface__(self):
