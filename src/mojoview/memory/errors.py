@@ -5,6 +5,7 @@ from typing import Any
 __all__ = [
     "AccessorError",
     "AlignmentError",
+    "AllocationError",
     "ArgumentError",
     "BorrowError",
     "Busy",
@@ -91,6 +92,10 @@ class MappingError(MojoViewError, OSError):
 
 class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
+
+
+class AllocationError(MojoViewError, MemoryError):
+    """There is no memory for what describes or exports a view."""
 
 
 class ArgumentError(MojoViewError, TypeError, ValueError):
