@@ -26,6 +26,7 @@ from mojoview.frames._storage import Copy, Layout, Missing, check_options
 from mojoview.frames._writing import assign, lease, require_copy_on_write
 
 if TYPE_CHECKING:
+    from mojoview.frames._frame import FrameView
     from mojoview.frames._shared import SharedFrame
 
 __all__ = ["ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor"]

@@ -240,7 +240,9 @@ def adopt_segment(
     return segment
 
 
-def _judge(fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None) -> dict[str, Any]:
+def _judge(
+    fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None
+) -> dict[str, Any]:
     """The header's facts, once they are known to be those of the segment that is wanted."""
     facts = _ready(fd, name, timeout)
     label = facts["name"] if name is None else name
