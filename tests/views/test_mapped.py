@@ -187,6 +187,7 @@ def test_memmaps_and_their_copies(numbers):
     assert mv.view(memmap, copy="always").ptr != memmap.ctypes.data
 
 
+@pytest.mark.unsanitized
 def test_truncation_under_a_view_is_a_bus_error_as_documented(numbers):
     """If it ever is not, the documentation has to change."""
     code = (

@@ -304,6 +304,9 @@ class ShmFullError(SegmentError):
         super().__init__(28, message)  # ENOSPC
         self.needed, self.free = needed, free
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.needed, self.free)
+
     def __str__(self) -> str:
         return str(self.args[1])
 
