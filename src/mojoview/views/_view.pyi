@@ -3,7 +3,6 @@ from types import EllipsisType
 from typing import Any, ClassVar, SupportsIndex, TypeAlias, overload
 
 from numpy.typing import DTypeLike, NDArray
-from typing_extensions import disjoint_base
 
 from mojoview.views._bits import Bits
 from mojoview.views._window import Window
@@ -11,7 +10,6 @@ from mojoview.views._window import Window
 _Part: TypeAlias = SupportsIndex | slice | EllipsisType | None
 _Key: TypeAlias = _Part | tuple[_Part, ...]
 
-@disjoint_base
 class View(Window):
     @property
     def mask(self) -> View | None: ...

@@ -419,7 +419,7 @@ cdef object to_array(View self):
 
 cdef View duplicate(View source):
     """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
-    from mojoview.views.open import view
+    from mojoview.views._entry import view
     cdef View other = view(source, copy="always", writable=True)
     other.desc.dtype_code = source.desc.dtype_code
     other.desc.dtype_bits = source.desc.dtype_bits

@@ -576,7 +576,7 @@ def in_place(shared: Any) -> View:
 
 
 def _owned(array: Any) -> View:
-    from mojoview.views.open import view
+    from mojoview.views._entry import view
 
     return view(array)
 

@@ -135,7 +135,7 @@ class ChunkedView:
         DTypeError
             The items do not have their bytes in place (booleans are unpacked).
         """
-        from mojoview.views.open import view
+        from mojoview.views._entry import view
 
         parts = [chunk.unpack() if isinstance(chunk, BooleanView) else chunk for chunk in self._chunks]
         dtype = np.dtype(bool) if self._type.format == "b" else self.dtype

@@ -1,4 +1,4 @@
-"""`view()` and `from_ptr()`: the first protocol that fits, and never a copy unless it was asked for."""
+"""What `view()` does, and `from_ptr()`: the first protocol that fits, and never a copy unless it was asked for."""
 
 from __future__ import annotations
 
@@ -29,54 +29,11 @@ from mojoview.views._protocols import has_accessor, protocol_of
 from mojoview.views._view import View
 from mojoview.views.mapped import check_mapping
 
-__all__ = ["from_ptr", "view"]
+__all__ = ["from_ptr", "open_any"]
 
 
-def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed", "always"] = "never") -> View:
-    """A zero-copy view of an object's memory.
-
-    Parameters
-    ----------
-    obj : array-like
-        ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule
-        interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series, Index and
-        extension arrays). What is missing stays missing: the view has its mask.
-        At most 8 dimensions.
-    writable : bool
-        Whether the view may write. Needs writable memory in which no element is reached twice.
-    copy : {"never", "if_needed", "always"}
-        "never" refuses where the memory cannot be shared; "if_needed" copies then; "always" copies.
-
-    Returns
-    -------
-    View
-        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays
-        whose items do not have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a
-        `ChunkedView` instead.
-
-    Raises
-    ------
-    ZeroCopyError
-        The memory cannot be shared; the message says why, and what helps.
-    ReadOnlyError, LayoutError
-        ``writable=True`` on read-only memory; on memory where elements overlap (stride 0).
-    DTypeError
-        Items are references (object, variable-width strings).
-    InterfaceError, ShapeError, ArgumentError
-        The exporter's description is malformed, has more than 8 dimensions, or `obj` exports nothing.
-
-    Notes
-    -----
-    Thread safety: any thread. The caller's array is never touched, not even its flags.
-
-    Examples
-    --------
-    >>> import numpy as np, mojoview as mv
-    >>> a = np.arange(4, dtype="i4")
-    >>> v = mv.view(a)
-    >>> (v.ptr == a.ctypes.data, v.readonly, v.shape)
-    (True, True, (4,))
-    """
+def open_any(obj: Any, writable: Any, copy: Any) -> View:
+    """`view()` of whatever is no plain ndarray to be shared for reading; see there."""
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
     if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
