@@ -2,9 +2,20 @@
 
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
+from mojoview.sharing import SegmentInfo, cleanup, segments, unlink
 from mojoview.views import View, from_ptr, view
 
-__all__ = ["View", "__version__", "build_config", "from_ptr", "view"]
+__all__ = [
+    "SegmentInfo",
+    "View",
+    "__version__",
+    "build_config",
+    "cleanup",
+    "from_ptr",
+    "segments",
+    "unlink",
+    "view",
+]
 
 
 def build_config() -> dict[str, object]:

@@ -3,7 +3,10 @@
 __all__ = [
     "AlignmentError",
     "ArgumentError",
+    "Busy",
+    "ClosedError",
     "CompilerNotFound",
+    "CorruptHeader",
     "DTypeError",
     "DeviceError",
     "ExportedError",
@@ -21,11 +24,24 @@ __all__ = [
     "LayoutError",
     "MaskError",
     "MojoViewError",
+    "NotAMojoviewSegment",
+    "NotOwnerError",
+    "NotReady",
     "OverlapError",
     "ReadOnlyError",
     "ReleasedError",
+    "SchemaMismatch",
+    "SegmentAccessError",
+    "SegmentError",
+    "SegmentExists",
+    "SegmentLost",
+    "SegmentNotFound",
     "ShapeError",
+    "ShmFullError",
     "StaleError",
+    "TruncatedError",
+    "VersionMismatch",
+    "WaitTimeout",
     "ZeroCopyError",
 ]
 
@@ -162,3 +178,80 @@ class CompilerNotFound(KernelError, ImportError):
 
     def __init__(self, message: str):
         super().__init__(message)
+
+
+class SegmentError(MojoViewError, OSError):
+    """Shared memory could not be made, found or used."""
+
+
+class SegmentNotFound(SegmentError, FileNotFoundError):
+    """No segment has that name."""
+
+
+class SegmentExists(SegmentError, FileExistsError):
+    """The name is taken; the message says by whom, and whether its owner still lives."""
+
+
+class SegmentAccessError(SegmentError, PermissionError):
+    """The segment belongs to another user, or others may write to it."""
+
+
+class NotAMojoviewSegment(SegmentError):
+    """What has that name is not one of our segments; it was not touched."""
+
+
+class NotReady(SegmentError, TimeoutError):
+    """Its creator has not finished the segment in time."""
+
+
+class VersionMismatch(SegmentError):
+    """The segment was made by an incompatible version or on a host of another byte order."""
+
+
+class SchemaMismatch(SegmentError, ValueError):
+    """The segment holds another kind, dtype or shape than was asked for."""
+
+
+class CorruptHeader(SegmentError, ValueError):
+    """The header's checksum or its contents are wrong."""
+
+
+class TruncatedError(SegmentError):
+    """The segment's memory is shorter than its header says."""
+
+
+class ShmFullError(SegmentError):
+    """There is no room for the segment.
+
+    Attributes
+    ----------
+    needed, free : int
+        Bytes.
+    """
+
+    def __init__(self, message: str, needed: int = 0, free: int = 0):
+        super().__init__(28, message)  # ENOSPC
+        self.needed, self.free = needed, free
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class SegmentLost(SegmentError):
+    """The segment that a handle names is gone, or another has taken its place."""
+
+
+class NotOwnerError(SegmentError, PermissionError):
+    """Only a segment's owner may write: this handle reads, was closed, or came through a fork."""
+
+
+class Busy(SegmentError, BlockingIOError):
+    """Every slot is pinned by a reader."""
+
+
+class ClosedError(MojoViewError, ValueError):
+    """A handle was used after `close()`."""
+
+
+class WaitTimeout(MojoViewError, TimeoutError):
+    """Nothing new came in time."""
