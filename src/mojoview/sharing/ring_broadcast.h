@@ -81,6 +81,7 @@ static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_f
 static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
     uint64_t tail = mv_lossy_tail(r);
     mv_frame f;
+    from &= ~(uint64_t)(MV_RING_LINE - 1);
     if (tail - from > r->capacity) return tail;
     for (; from != tail; from += MV_RING_LINE)
         if (mv_lossy_header(r, from, tail - from, &f) == MV_BREAK_NONE) return from;
@@ -88,7 +89,7 @@ static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
 }
 
 static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
-    r->pos = mv_lossy_find(r, from & ~(uint64_t)(MV_RING_LINE - 1));
+    r->pos = mv_lossy_find(r, from);
     r->excused = 1;
     r->resyncs++;
 }
