@@ -1,21 +1,69 @@
-"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it."""
+"""mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
+that is heavy is imported when it is first used.
+"""
+
+from pathlib import Path
+
+from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
+from mojoview.frames import register as _register
+from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import (
+    CompilerNotFound,
+    DTypeError,
+    KernelCompileError,
+    KernelError,
+    LayoutError,
+    MaskError,
+    MojoViewError,
+    OverlapError,
+    ReadOnlyError,
+    ReleasedError,
+    ShapeError,
+    StaleError,
+    ZeroCopyError,
+)
 from mojoview.sharing import SegmentInfo, cleanup, segments, unlink
 from mojoview.views import View, from_ptr, view
 
 __all__ = [
+    "CompilerNotFound",
+    "DTypeError",
+    "KernelCompileError",
+    "KernelError",
+    "LayoutError",
+    "MaskError",
+    "MojoViewError",
+    "OverlapError",
+    "Param",
+    "ReadOnlyError",
+    "ReleasedError",
+    "Ring",
     "SegmentInfo",
+    "ShapeError",
+    "Signature",
+    "StaleError",
     "View",
+    "ZeroCopyError",
     "__version__",
     "build_config",
     "cleanup",
     "from_ptr",
+    "get_include",
+    "get_mojo_include",
+    "kernels",
+    "load",
     "segments",
     "unlink",
     "view",
 ]
+
+# Where these are defined they bring the compiler's machinery with them.
+_LATER = {"get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader",
+          "Ring": "mojoview.sharing.ring"}
 
 
 def build_config() -> dict[str, object]:
@@ -33,3 +81,34 @@ def build_config() -> dict[str, object]:
     ['asserts', 'build_type']
     """
     return dict(_CONFIG)
+
+
+def get_include() -> str:
+    """The directory to give C compilers with -I: it holds `abi.h`, which the public `.pxd` includes.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import mojoview as mv, os
+    >>> os.path.exists(os.path.join(mv.get_include(), "abi.h"))
+    True
+    """
+    from mojoview import memory
+
+    return str(Path(memory.__file__).absolute().parent)
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        from importlib import import_module
+
+        value = getattr(import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
+
+
+_register()

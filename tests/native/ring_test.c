@@ -10,16 +10,16 @@
 
 static uint64_t scale = 1;
 
-static void *new_ring(uint64_t capacity, int mode, int crc, uint64_t start, uint64_t seq) {
+static void *new_ring(uint64_t capacity, uint64_t start, uint64_t seq) {
     void *memory = NULL;
     CHECK(posix_memalign(&memory, 4096, sizeof(mv_ring_ctl) + capacity) == 0);
     memset(memory, 0, sizeof(mv_ring_ctl) + capacity);
-    mv_ring_format(memory, capacity, mode, crc, start, seq);
+    mv_ring_format(memory, start, seq);
     return memory;
 }
-static mv_ring open_ring(void *memory, uint64_t capacity) {
+static mv_ring open_ring(void *memory, uint64_t capacity, int mode, int crc) {
     mv_ring r;
-    CHECK(mv_ring_open(&r, memory, sizeof(mv_ring_ctl) + capacity) == MV_RING_OK);
+    CHECK(mv_ring_open(&r, memory, sizeof(mv_ring_ctl) + capacity, capacity, mode, crc) == MV_RING_OK);
     return r;
 }
 static uint64_t random_u64(uint64_t *state) { /* xorshift64* */
@@ -64,8 +64,8 @@ static void test_crc(void) {
 /* Random sizes through every mode, from start positions at which a narrower or a signed counter would break. */
 static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
     const uint64_t capacity = 8192;
-    void *memory = new_ring(capacity, mode, crc, start & ~UINT64_C(63), seq0);
-    mv_ring w = open_ring(memory, capacity), r = open_ring(memory, capacity);
+    void *memory = new_ring(capacity, start & ~UINT64_C(63), seq0);
+    mv_ring w = open_ring(memory, capacity, mode, crc), r = open_ring(memory, capacity, mode, crc);
     uint64_t state = start ^ seq0 ^ 0x9e3779b97f4a7c15u, next = seq0, seen = seq0, seq;
     uint8_t buffer[8192], out[8192];
     CHECK((mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_sit(&w, 5, 1) : mv_lossy_produce(&w)) == 0);
@@ -95,7 +95,6 @@ static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
         CHECK(n > 0 || n == MV_RING_EMPTY);
         for (int k = 0; k < n; k++)
             CHECK(frames[k].seq == seen++ && filled(frames[k].payload, frames[k].length, frames[k].seq) && frames[k].t_ns == 7);
-        if (mode == MV_RING_MPSC) mv_mpsc_consumed(&r, r.pos);
         mv_ring_release(&r, from, r.pos);
     }
     if (mode >= MV_RING_BROADCAST) CHECK(r.pos == w.tail);
@@ -112,8 +111,8 @@ static void test_wrap(void) {
 /* A producer dies after each step of a claim; the consumer gets every committed frame and goes on. */
 static void die_at(int step, int pad_first) {
     const uint64_t capacity = 4096;
-    void *memory = new_ring(capacity, MV_RING_MPSC, 1, 0, 0);
-    mv_ring a = open_ring(memory, capacity), b = open_ring(memory, capacity), r = open_ring(memory, capacity);
+    void *memory = new_ring(capacity, 0, 0);
+    mv_ring a = open_ring(memory, capacity, MV_RING_MPSC, 1), b = open_ring(memory, capacity, MV_RING_MPSC, 1), r = open_ring(memory, capacity, MV_RING_MPSC, 1);
     uint8_t payload[2048] = {1};
     uint64_t seq, pos;
     mv_frame frames[16];
@@ -123,7 +122,7 @@ static void die_at(int step, int pad_first) {
             CHECK(mv_ring_put(&a, payload, 1856, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
             uint64_t from = r.pos;
             CHECK(mv_ring_peek(&r, frames, 16, 1) == 1);
-            mv_mpsc_consumed(&r, r.pos), mv_ring_release(&r, from, r.pos);
+            mv_ring_release(&r, from, r.pos);
         }
     CHECK(mv_ring_put(&a, payload, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     uint64_t tail = mv_ld(&b.ctl->tail, memory_order_relaxed), pad = mv_padding(&b, tail, 640);
@@ -153,11 +152,11 @@ static void die_at(int step, int pad_first) {
         }
         CHECK(n >= 0);
         got += n;
-        mv_mpsc_consumed(&r, r.pos), mv_ring_release(&r, from, r.pos);
+        mv_ring_release(&r, from, r.pos);
     }
     CHECK(got == 2 + (step >= 6) && asked == (step >= 2 && step < 6) && r.lost == 0);
     /* another process takes the seat: its frames follow, also after the number that died */
-    mv_ring c = open_ring(memory, capacity);
+    mv_ring c = open_ring(memory, capacity, MV_RING_MPSC, 1);
     mv_mpsc_sit(&c, 1, 3);
     CHECK(mv_ring_put(&c, payload, 10, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     CHECK(mv_ring_peek(&r, frames, 16, 1) == 1 && r.lost == 0);
@@ -176,8 +175,8 @@ static void test_flip(void) {
     for (int mode = MV_RING_SPSC; mode <= MV_RING_RECORDER; mode++) {
         uint64_t state = 42 + (uint64_t)mode;
         for (uint64_t round = 0; round < 4000 * scale; round++) {
-            void *memory = new_ring(capacity, mode, 1, 0, 0);
-            mv_ring w = open_ring(memory, capacity), r = open_ring(memory, capacity);
+            void *memory = new_ring(capacity, 0, 0);
+            mv_ring w = open_ring(memory, capacity, mode, 1), r = open_ring(memory, capacity, mode, 1);
             if (mode == MV_RING_SPSC) mv_spsc_produce(&w), mv_spsc_consume(&r);
             else if (mode == MV_RING_MPSC) mv_mpsc_sit(&w, 63, 1), mv_mpsc_consume(&r);
             else mv_lossy_produce(&w), mv_lossy_attach(&r, 0);
@@ -224,11 +223,10 @@ static void test_hostile(void) {
     uint64_t state = 7;
     for (uint64_t round = 0; round < 20000 * scale; round++) {
         int mode = 1 + (int)(random_u64(&state) % 4);
-        void *memory = new_ring(capacity, mode, 1, 0, 0);
+        void *memory = new_ring(capacity, 0, 0);
         uint64_t *words = memory;
         for (uint64_t k = 0; k < 32; k++) words[random_u64(&state) % 64] = random_u64(&state) >> random_u64(&state) % 64;
         mv_ring_ctl *ctl = memory;
-        ctl->capacity = capacity, ctl->mode = (uint32_t)mode;
         if (round & 1) {
             ctl->tail &= ~UINT64_C(63);
             ctl->head &= ~UINT64_C(63);
@@ -240,7 +238,7 @@ static void test_hostile(void) {
             h.check = mv_head_check(&h, ctl->tail - capacity + 64 * k);
             memcpy((uint8_t *)(ctl + 1) + ((ctl->tail + 64 * k) & (capacity - 1) & ~UINT64_C(63)), &h, sizeof h);
         }
-        mv_ring r = open_ring(memory, capacity), w = open_ring(memory, capacity);
+        mv_ring r = open_ring(memory, capacity, mode, 1), w = open_ring(memory, capacity, mode, 1);
         uint8_t out[4096], payload[100] = {0};
         mv_frame frames[16];
         uint64_t seq;
@@ -263,11 +261,11 @@ static void test_hostile(void) {
     }
     mv_ring r;
     char small[64] = {0};
-    CHECK(mv_ring_open(&r, small, sizeof small) == MV_RING_CORRUPT);
+    CHECK(mv_ring_open(&r, small, sizeof small, 4096, MV_RING_SPSC, 0) == MV_RING_CORRUPT);
 }
 
 /* Threads at full speed. The reader checks every payload; under TSan every copy is checked as well. */
-typedef struct { void *memory; uint64_t capacity, count; int row; } job;
+typedef struct { void *memory; uint64_t capacity, count; int mode, row; } job;
 
 static void wait_for(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument) {
     int rc = MV_RING_EMPTY;
@@ -277,7 +275,7 @@ static void wait_for(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t
 }
 static void *produce(void *argument) {
     job *j = argument;
-    mv_ring w = open_ring(j->memory, j->capacity);
+    mv_ring w = open_ring(j->memory, j->capacity, j->mode, 1);
     uint64_t state = 99 + (uint64_t)j->row, seq;
     uint8_t payload[512];
     CHECK((w.mode == MV_RING_SPSC ? mv_spsc_produce(&w) : w.mode == MV_RING_MPSC ? mv_mpsc_sit(&w, j->row, 1) : mv_lossy_produce(&w)) == 0);
@@ -297,7 +295,7 @@ static void *produce(void *argument) {
 }
 static void *observe(void *argument) {
     job *j = argument;
-    mv_ring r = open_ring(j->memory, j->capacity);
+    mv_ring r = open_ring(j->memory, j->capacity, j->mode, 1);
     uint8_t out[4096];
     mv_frame f;
     uint64_t got = 0, crc_broken = 0, seen = 0;
@@ -318,12 +316,12 @@ static void *observe(void *argument) {
 }
 static void test_threads(int mode, int producers) {
     const uint64_t capacity = 16384;
-    void *memory = new_ring(capacity, mode, 1, (uint64_t)0 - 8192, 0);
+    void *memory = new_ring(capacity, (uint64_t)0 - 8192, 0);
     uint64_t count = 20000 * scale, got = 0;
     pthread_t thread[4];
     job jobs[4];
     if (mode >= MV_RING_BROADCAST) {
-        job j = {memory, capacity, count, 0};
+        job j = {memory, capacity, count, mode, 0};
         for (int k = 0; k < 2; k++) CHECK(pthread_create(&thread[k], NULL, observe, &j) == 0);
         struct timespec pause = {0, 20000000}; /* both are there before the first frame */
         nanosleep(&pause, NULL);
@@ -333,10 +331,10 @@ static void test_threads(int mode, int producers) {
         return;
     }
     for (int k = 0; k < producers; k++) {
-        jobs[k] = (job){memory, capacity, count, k * 7};
+        jobs[k] = (job){memory, capacity, count, mode, k * 7};
         CHECK(pthread_create(&thread[k], NULL, produce, &jobs[k]) == 0);
     }
-    mv_ring r = open_ring(memory, capacity);
+    mv_ring r = open_ring(memory, capacity, mode, 1);
     CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mv_mpsc_consume(&r)) == 0);
     while (got < count * (uint64_t)producers) {
         mv_frame frames[16];
@@ -350,7 +348,6 @@ static void test_threads(int mode, int producers) {
         CHECK(n > 0);
         for (int k = 0; k < n; k++) CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
         got += (uint64_t)n;
-        if (mode == MV_RING_MPSC) mv_mpsc_consumed(&r, r.pos);
         mv_ring_release(&r, from, r.pos);
         mv_ring_wake(&r.ctl->space);
     }

@@ -15,12 +15,12 @@ def emit(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str]
     return 0 if result["ok"] else 1
 
 
-def table(rows: list[tuple[str, ...]], *, indent: str = "  ") -> str:
-    """Left-aligned text columns; cells that look like numbers are right-aligned."""
+def table(rows: list[tuple[str, ...]], *, figures: bool = False, indent: str = "  ") -> str:
+    """Text columns, left-aligned; with `figures` all but the first are right-aligned."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [cell.rjust(width) if cell[:1].isdigit() and k else cell.ljust(width)
+        cells = [cell.rjust(width) if figures and k else cell.ljust(width)
                  for k, (cell, width) in enumerate(zip(row, widths, strict=True))]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)

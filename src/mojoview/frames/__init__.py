@@ -1,1 +1,12 @@
+"""pandas: the accessors `df.mojo`, `series.mojo` and `index.mojo`, and the views that they make.
 
+The only room that imports pandas, and `_blocks` its only file that touches pandas' internals. Must not know cuda.
+Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_writing`, `_accessors`.
+"""
+
+from mojoview.frames._accessors import register
+from mojoview.frames._blocks import self_test
+from mojoview.frames._column import BlockView, ColumnView
+from mojoview.frames._frame import FrameView
+
+__all__ = ["BlockView", "ColumnView", "FrameView", "register", "self_test"]

@@ -1,1 +1,56 @@
+"""Native functions on arrays: the checked call (`_call`), the built-in kernels, and what compiles and loads Mojo files.
 
+Must not know pandas or shared memory. Loops live in plain C headers, which know descriptors and nothing of Python; `_call` is
+the only place that reads NumPy's structs. The built-in kernels are attributes of this package: `kernels.sum(x)`.
+"""
+
+from mojoview.kernels._call import Kernel
+from mojoview.kernels.builtin import BUILTIN as _BUILTIN
+from mojoview.kernels.signature import Param, Signature
+
+add = _BUILTIN["add"]
+all = _BUILTIN["all"]
+any = _BUILTIN["any"]
+argmax = _BUILTIN["argmax"]
+argmin = _BUILTIN["argmin"]
+axpy = _BUILTIN["axpy"]
+clip = _BUILTIN["clip"]
+compare = _BUILTIN["compare"]
+copy = _BUILTIN["copy"]
+count = _BUILTIN["count"]
+dot = _BUILTIN["dot"]
+max = _BUILTIN["max"]
+mean = _BUILTIN["mean"]
+min = _BUILTIN["min"]
+multiply = _BUILTIN["multiply"]
+scale = _BUILTIN["scale"]
+std = _BUILTIN["std"]
+subtract = _BUILTIN["subtract"]
+sum = _BUILTIN["sum"]
+var = _BUILTIN["var"]
+
+__all__ = [
+    "Kernel",
+    "Param",
+    "Signature",
+    "add",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "axpy",
+    "clip",
+    "compare",
+    "copy",
+    "count",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "multiply",
+    "scale",
+    "std",
+    "subtract",
+    "sum",
+    "var",
+]

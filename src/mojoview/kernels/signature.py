@@ -55,6 +55,8 @@ class Signature:
         element + 1 above it); or the NumPy name of the scalar that comes back.
     masks : bool
         Whether the kernel understands masks. One that does not refuses arrays with a set mask bit.
+    shapes : {"equal", "free"}
+        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at every size.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Signature:
     doc: str = ""
     masks: bool = False
     text: str = ""
+    shapes: Literal["equal", "free"] = "equal"
 
     def __str__(self) -> str:
         return self.text or f"{self.name}({', '.join(p.name for p in self.params)})"

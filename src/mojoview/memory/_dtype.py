@@ -8,7 +8,7 @@ import numpy as np
 
 from mojoview.memory.errors import DTypeError
 
-__all__ = ["DTypeInfo", "dtype_info", "dtype_of_code", "dtype_of_format"]
+__all__ = ["KNOWN", "DTypeInfo", "as_dtype", "dtype_info", "dtype_of_code", "dtype_of_format"]
 
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
 PLAIN, DATETIME, TIMEDELTA, BYTES, TEXT, VOID, RECORD = range(7)
@@ -27,11 +27,12 @@ class DTypeInfo(NamedTuple):
     logical: int  #: kind, unit and multiple, packed as in abi.h
     swapped: bool  #: not in native byte order
     alignment: int  #: bytes
-    format: bytes | None  #: PEP 3118 format; None where the buffer protocol has no code for the dtype
+    format: bytes | None  #: PEP 3118 format; None where the buffer protocol has no words for exactly this dtype
+    descr: list[Any] | None  #: the same for `__array_interface__`
 
 
-# Keyed by the dtype itself: equal dtypes carry the same information, metadata included in none of it.
-_KNOWN: dict[Any, DTypeInfo] = {}
+# Keyed by the dtype itself: equal dtypes carry the same information, metadata included in none of it. Read by `views`.
+KNOWN: dict[Any, DTypeInfo] = {}
 
 
 def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
@@ -60,11 +61,11 @@ def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
     >>> (info.code, info.bits, info.logical & 0xFF, info.format)
     (0, 64, 1, None)
     """
-    info = _KNOWN.get(dtype)
+    info = KNOWN.get(dtype)
     if info is None:
         info = _describe(dtype)
-        if len(_KNOWN) < 4096:  # record dtypes are made at will; the plain ones are all in by then
-            _KNOWN[dtype] = info
+        if len(KNOWN) < 4096:  # record dtypes are made at will; the plain ones are all in by then
+            KNOWN[dtype] = info
     return info
 
 
@@ -84,17 +85,44 @@ def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
             raise DTypeError(f"dtype {dtype}: expected at most 65535 units a tick, got {count}")
         logical |= UNITS.index("us" if unit == "μs" else unit) << 8 | count << 16
     return DTypeInfo(code, dtype.itemsize * 8 if numeric else 0, dtype.itemsize, logical, not dtype.isnative,
-                     dtype.alignment, _format(dtype))
+                     dtype.alignment, _format(dtype), _descr(dtype))
 
 
 def _format(dtype: np.dtype[Any]) -> bytes | None:
     try:
-        return memoryview(np.empty(0, dtype)).format.encode()
-    except (ValueError, NotImplementedError):  # datetimes, alone or inside a record, and padded sub-arrays
+        exported = memoryview(np.empty(0, dtype))
+        return exported.format.encode() if np.asarray(exported).dtype == dtype else None
+    # ValueError: datetimes, alone or in a record, and overlapping fields. RuntimeError: NumPy cannot read its own words, which
+    # omit trailing padding.
+    except (ValueError, RuntimeError):
         return None
 
 
-def dtype_of_format(format: str | None, itemsize: int, owner: object) -> np.dtype[Any]:
+def _descr(dtype: np.dtype[Any]) -> list[Any] | None:
+    try:
+        descr = dtype.descr
+        return descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None  # padding becomes fields
+    except (ValueError, TypeError):  # overlapping or reordered fields
+        return None
+
+
+def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
+    """`numpy.dtype(dtype)`, where None is an omission and not float64.
+
+    Raises
+    ------
+    DTypeError
+        It names no dtype.
+    """
+    if dtype is None:
+        raise DTypeError(f"{operation}: expected a dtype, got None")
+    try:
+        return np.dtype(dtype)
+    except Exception as error:  # besides TypeError whatever a `dtype` attribute raises
+        raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
+
+
+def dtype_of_format(format: str | None, itemsize: int, exported: memoryview) -> np.dtype[Any]:
     """The NumPy dtype of a buffer, by the format that its exporter states.
 
     Parameters
@@ -103,8 +131,8 @@ def dtype_of_format(format: str | None, itemsize: int, owner: object) -> np.dtyp
         PEP 3118 format; None means bytes.
     itemsize : int
         What the exporter says an item measures, in bytes.
-    owner : object
-        Exporter; asked through NumPy for formats with structure.
+    exported : memoryview
+        The buffer itself, through which NumPy reads formats with structure.
 
     Returns
     -------
@@ -118,12 +146,11 @@ def dtype_of_format(format: str | None, itemsize: int, owner: object) -> np.dtyp
     dtype = _FORMATS.get(format or "B")
     if dtype is None:
         try:
-            dtype = np.asarray(memoryview(owner)).dtype  # type: ignore[arg-type]
-        except (ValueError, NotImplementedError, TypeError, RuntimeError) as error:
-            raise DTypeError(f"buffer format {format!r} of {type(owner).__name__}: NumPy has no dtype for it ({error})") from error
+            dtype = np.asarray(exported).dtype
+        except Exception as error:  # NumPy's parser answers bad formats in many ways, RuntimeWarning among them
+            raise DTypeError(f"buffer format {format!r}: NumPy has no dtype for it ({error})") from error
     if dtype.itemsize != itemsize:
-        raise DTypeError(f"buffer format {format!r} of {type(owner).__name__}: its items measure {dtype.itemsize} bytes, "
-                         f"the exporter says {itemsize}")
+        raise DTypeError(f"buffer format {format!r}: its items measure {dtype.itemsize} bytes, the exporter says {itemsize}")
     return dtype
 
 
@@ -150,13 +177,14 @@ def dtype_of_code(code: int, bits: int, logical: int = PLAIN) -> np.dtype[Any]:
     >>> dtype_of_code(2, 64)
     dtype('float64')
     """
-    if code == INT and bits == 64 and logical & 0xFF in (DATETIME, TIMEDELTA):
-        unit, count = UNITS[logical >> 8 & 0xFF], logical >> 16 & 0xFFFF
-        return np.dtype(("M8" if logical & 0xFF == DATETIME else "m8") + ("" if unit == "generic" else f"[{count}{unit}]"))
-    letter = {INT: "i", UINT: "u", FLOAT: "f", COMPLEX: "c", BOOL: "?"}.get(code)
-    if letter is None or bits % 8 or bits == 0:
-        raise DTypeError(f"type code {code} of {bits} bits: NumPy has no such dtype")
-    try:
-        return np.dtype(letter if code == BOOL else f"{letter}{bits // 8}")
-    except TypeError:
-        raise DTypeError(f"type code {code} of {bits} bits: NumPy has no such dtype") from None
+    kind, unit = logical & 0xFF, logical >> 8 & 0xFF
+    if (code, bits) == (INT, 64) and kind in (DATETIME, TIMEDELTA) and unit < len(UNITS):
+        name = "M8" if kind == DATETIME else "m8"
+        return np.dtype(name if UNITS[unit] == "generic" else f"{name}[{logical >> 16 & 0xFFFF}{UNITS[unit]}]")
+    dtype = _BY_CODE.get((code, bits))
+    if dtype is None or kind != PLAIN:
+        raise DTypeError(f"type code {code} of {bits} bits, logical type {logical:#x}: NumPy has no such dtype")
+    return dtype
+
+
+_BY_CODE = {dtype_info(dtype)[:2]: dtype for dtype in map(np.dtype, "bhiqBHIQefdFD?")}

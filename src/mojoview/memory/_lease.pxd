@@ -10,3 +10,4 @@ cdef class Lease:
 
 cdef Lease lease_buffer(object exporter, object owner, int flags)
 cdef Lease lease_owner(object owner)
+cdef object lease_memoryview(Lease lease)

@@ -1,9 +1,14 @@
 """Leases: what keeps memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
 
 cimport cython
-from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 
+from mojoview.memory.errors import ArgumentError
+
+
+cdef extern from "Python.h":
+    object PyMemoryView_FromBuffer(const Py_buffer *buffer)
 
 cdef extern from "counter.h" nogil:
     void mv_count_add(int64_t n)
@@ -27,7 +32,7 @@ cdef class Lease:
         mv_count_add(1)
 
     def __init__(self):
-        raise TypeError("a Lease is made by mojoview.view(), not by hand")
+        raise ArgumentError("Lease() is not called by hand: mojoview.view() makes one")
 
     def __dealloc__(self):
         if self.held:
@@ -54,6 +59,11 @@ cdef Lease lease_owner(object owner):
     cdef Lease lease = Lease.__new__(Lease)
     lease.owner = owner
     return lease
+
+
+cdef object lease_memoryview(Lease lease):
+    """The export as a memoryview that asks the exporter for nothing more. Borrows: drop it before the lease."""
+    return PyMemoryView_FromBuffer(&lease.buffer)
 
 
 def live_leases():

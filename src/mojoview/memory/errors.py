@@ -1,10 +1,15 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
 __all__ = [
+    "AccessorError",
     "AlignmentError",
     "ArgumentError",
+    "BrokenFrame",
     "Busy",
     "ClosedError",
+    "CacheError",
+    "ColumnError",
+    "CompileTimeoutError",
     "CompilerNotFound",
     "CorruptHeader",
     "DTypeError",
@@ -14,6 +19,7 @@ __all__ = [
     "FrameError",
     "IndexingError",
     "InterfaceError",
+    "KernelAttributeError",
     "KernelCompileError",
     "KernelDivisionError",
     "KernelError",
@@ -28,8 +34,12 @@ __all__ = [
     "NotOwnerError",
     "NotReady",
     "OverlapError",
+    "PeerGone",
+    "ProtocolError",
+    "RangeError",
     "ReadOnlyError",
     "ReleasedError",
+    "RingFull",
     "SchemaMismatch",
     "SegmentAccessError",
     "SegmentError",
@@ -38,6 +48,7 @@ __all__ = [
     "SegmentNotFound",
     "ShapeError",
     "ShmFullError",
+    "SharedError",
     "StaleError",
     "TruncatedError",
     "VersionMismatch",
@@ -70,8 +81,12 @@ class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
 
 
-class ArgumentError(MojoViewError, TypeError):
-    """An argument is of a type that the operation cannot work with."""
+class ArgumentError(MojoViewError, TypeError, ValueError):
+    """An argument is of a type, or a value, that the operation cannot work with."""
+
+
+class RangeError(MojoViewError, OverflowError):
+    """A number does not fit the dtype that has to hold it."""
 
 
 class DTypeError(MojoViewError, TypeError):
@@ -115,6 +130,25 @@ class FieldError(MojoViewError, KeyError, ValueError):
 
 class InterfaceError(MojoViewError, ValueError):
     """An exporter's description of its memory is malformed or contradicts its real size."""
+
+
+class ProtocolError(MojoViewError, AttributeError):
+    """A protocol has no words for this view; consumers go on to the next one that they know."""
+
+
+class ColumnError(MojoViewError, KeyError, ValueError):
+    """A label names no column, or more than one."""
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)  # KeyError would show the message in quotes
+
+
+class AccessorError(MojoViewError, AttributeError):
+    """The accessor was to be overwritten."""
+
+
+class SharedError(MojoViewError, BufferError):
+    """Writing was asked of memory that other pandas objects or views use as well."""
 
 
 class FrameError(MojoViewError, RuntimeError):
@@ -171,6 +205,18 @@ class KernelCompileError(KernelError):
     def __init__(self, message: str, diagnostics: tuple = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class CompileTimeoutError(KernelCompileError, TimeoutError):
+    """The compiler, or another process that compiles the same file, did not finish in time."""
+
+
+class CacheError(KernelError, OSError):
+    """The directory for compiled kernels cannot be trusted: somebody else could write to it."""
+
+
+class KernelAttributeError(KernelError, AttributeError):
+    """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
 
 
 class CompilerNotFound(KernelError, ImportError):
@@ -255,3 +301,33 @@ class ClosedError(MojoViewError, ValueError):
 
 class WaitTimeout(MojoViewError, TimeoutError):
     """Nothing new came in time."""
+
+
+class RingFull(MojoViewError, BlockingIOError):
+    """A ring had no room, and its policy is not to wait."""
+
+
+class PeerGone(MojoViewError, ConnectionError):
+    """The other side of a ring has died or left, and waiting for it is in vain."""
+
+
+class BrokenFrame(MojoViewError, ValueError):
+    """A frame of a ring is damaged; reading goes on at the next good one.
+
+    Attributes
+    ----------
+    position : int
+        Where it lies in the stream, in bytes.
+    seq : int or None
+        The sequence number that was expected there.
+    reason : str
+        What is wrong: "header check", "length", "payload checksum" or "sequence gap".
+    """
+
+    def __init__(self, position: int, seq: int | None, reason: str, ring: str = ""):
+        super().__init__(position, seq, reason, ring)
+        self.position, self.seq, self.reason, self.ring = position, seq, reason, ring
+
+    def __str__(self) -> str:
+        which = "a frame" if self.seq is None else f"frame {self.seq}"
+        return f"ring {self.ring!r}: {which} at position {self.position} is damaged: {self.reason}"

@@ -55,6 +55,7 @@ def create_segment(
     reclaim: bool = False,
     payload_off: int = _segment.HEADER_BYTES,
     reserve: int | None = None,
+    path: str | None = None,
 ) -> Segment:
     """A new segment that nobody can find yet: fill its payload, which is zero, then `commit_segment()`.
 
@@ -77,6 +78,8 @@ def create_segment(
         Whether a segment of that name whose owner is dead may be replaced.
     reserve : int, optional
         Bytes from the start that are claimed from the system now; all when absent.
+    path : str, optional
+        A file of the user's own for the segment, instead of a name in `naming.directory()`.
 
     Returns
     -------
@@ -97,7 +100,8 @@ def create_segment(
         raise ArgumentError(
             f"{operation}: {payload_bytes} bytes, {len(shape)} dimensions, {len(params)} parameters: out of range"
         )
-    path = naming.path_of(name) if name is not None else None
+    if path is None and name is not None:
+        path = naming.path_of(name)
     text = b"" if dtype is None else dtype_to_text(np.dtype(dtype))
     if len(text) + len(tag) > _segment.TEXT_BYTES:
         raise DTypeError(
@@ -108,7 +112,7 @@ def create_segment(
         _check_free(operation, name or "", path, reclaim)
     itemsize = np.dtype(dtype).itemsize if dtype is not None else 1
     total = payload_off + payload_bytes
-    place = naming.directory() if path is not None else None
+    place = os.path.dirname(path) if path is not None else None
     capacity.require_room(operation, total if reserve is None else min(reserve, total), place)
     uuid = os.urandom(16)
     flags |= (_segment.FILE if path is not None else 0) | (_segment.FORTRAN if fortran else 0)
@@ -118,7 +122,7 @@ def create_segment(
             payload_bytes,
             name=name if name is not None else f"anonymous-{uuid.hex()}",
             path=path,
-            directory=naming.directory(),
+            directory=place if place is not None else naming.directory(),
             mode=mode,
             payload_off=payload_off,
             reserve=total if reserve is None else min(reserve, total),
@@ -161,6 +165,7 @@ def attach_segment(
     uid: int | None = None,
     uuid: bytes | None = None,
     path: str | None = None,
+    any_boot: bool = False,
 ) -> Segment:
     """Another handle on a named segment; the name and its owner are not touched.
 
@@ -178,6 +183,8 @@ def attach_segment(
         Which it must be.
     path : str, optional
         Its file, where the name was given in another process.
+    any_boot : bool
+        Whether it may be older than the machine's last start: a recording outlives it.
 
     Returns
     -------
@@ -198,7 +205,7 @@ def attach_segment(
     where = naming.path_of(name) if path is None else path
     fd = naming.open_file(name, where, uid)
     try:
-        return adopt_segment(fd, name, where, kinds=kinds, writable=writable, timeout=timeout, uuid=uuid)
+        return adopt_segment(fd, name, where, kinds=kinds, writable=writable, timeout=timeout, uuid=uuid, any_boot=any_boot)
     finally:
         os.close(fd)
 
@@ -212,9 +219,10 @@ def adopt_segment(
     writable: bool = False,
     timeout: float = 1.0,
     uuid: bytes | None = None,
+    any_boot: bool = False,
 ) -> Segment:
     """Another handle on the segment behind a descriptor, which stays the caller's."""
-    facts = _ready(fd, name, timeout)
+    facts = _ready(fd, name, timeout, any_boot)
     label = name if name is not None else facts["name"] or f"anonymous-{facts['uuid'].hex()}"
     if uuid is not None and facts["uuid"] != uuid:
         raise SegmentLost(f"segment {label!r}: the one that the handle names is gone; another has its place")
@@ -284,7 +292,7 @@ def check_schema(segment: Segment, operation: str, dtype: Any = None, shape: Seq
         )
 
 
-def _ready(fd: int, name: str | None, timeout: float) -> dict[str, Any]:
+def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
     deadline = time.monotonic() + timeout
     label = "anonymous segment" if name is None else f"segment {name!r}"
@@ -293,7 +301,7 @@ def _ready(fd: int, name: str | None, timeout: float) -> dict[str, Any]:
         time.sleep(0.001)
         fault, facts = _segment.inspect(fd)
     if fault == "ok":
-        if facts["boot_id"] != _segment.this_boot():
+        if facts["boot_id"] != _segment.this_boot() and not any_boot:
             raise SegmentLost(f"{label}: left over from before the machine restarted; cleanup() removes it")
         return facts
     major, minor = facts["version"]

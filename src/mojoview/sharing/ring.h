@@ -60,11 +60,9 @@ typedef struct {
     uint8_t unused1[56];
     mv_ring_park data, space;
     /* facts, written at creation */
-    uint64_t capacity, start_pos, start_seq;
-    uint32_t mode, flags;           /* flags: MV_FLAG_CRC */
-    uint32_t wait, clock;
-    uint64_t tick_base, ns_base, ns_per_tick; /* 32.32 fixed point */
-    uint8_t unused2[4096 - 576];
+    uint64_t start_pos, start_seq;
+    uint64_t clock, tick_base, ns_base, ns_per_tick; /* 32.32 fixed point */
+    uint8_t unused2[4096 - 560];
     mv_ring_row row[MV_RING_ROWS];
 } mv_ring_ctl;
 
@@ -74,7 +72,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words 
 _Static_assert(offsetof(mv_ring_ctl, head) == 128, "the two sides share no cache line, nor a pair of lines");
 _Static_assert(offsetof(mv_ring_ctl, data) == 256, "data parking");
 _Static_assert(offsetof(mv_ring_ctl, space) == 384, "space parking");
-_Static_assert(offsetof(mv_ring_ctl, capacity) == 512, "facts");
+_Static_assert(offsetof(mv_ring_ctl, start_pos) == 512, "facts");
 _Static_assert(offsetof(mv_ring_ctl, row) == 4096, "seats");
 _Static_assert(sizeof(mv_ring_row) == 128, "a seat is a line pair");
 _Static_assert(sizeof(mv_ring_ctl) == MV_RING_CTL_BYTES, "control block");
@@ -99,6 +97,7 @@ typedef struct {                    /* one process' handle; nobody else can chan
     uint8_t *data;
     uint64_t capacity, mask;
     int mode, crc;
+    int readonly;                   /* mapped without write access: a recording that is only looked at */
     /* producer */
     uint64_t tail, head_cache, next_seq, bytes;
     int mark;                       /* the mark that names the published tail */
@@ -236,34 +235,28 @@ static inline int mv_mark_read(mv_ring *r, uint64_t *tail, uint64_t *next_seq, u
     return MV_RING_CORRUPT;
 }
 
-/* A new ring; the caller hands in zeroed memory. `start` and `seq` are 0 but in tests of the counters' wrap. */
-static inline void mv_ring_format(mv_ring_ctl *ctl, uint64_t capacity, int mode, int crc, uint64_t start, uint64_t seq) {
-    ctl->capacity = capacity;
+/* A new ring in zeroed memory. `start` and `seq` are 0 but in tests of the counters' wrap. */
+static inline void mv_ring_format(mv_ring_ctl *ctl, uint64_t start, uint64_t seq) {
     ctl->start_pos = start;
     ctl->start_seq = seq;
-    ctl->mode = (uint32_t)mode;
-    ctl->flags = crc ? MV_FLAG_CRC : 0;
     ctl->tail = ctl->claim = ctl->head = ctl->consumed = start;
     ctl->mark[0].tail = ctl->mark[1].tail = start;
     ctl->mark[0].next_seq = ctl->mark[1].next_seq = seq;
     for (int row = 0; row < MV_RING_ROWS; row++) ctl->row[row].next_seq = seq;
 }
 
-/* A handle on a ring whose payload has `bytes` bytes. Nothing of `ctl` is used again that was not bounded here. */
-static inline int mv_ring_open(mv_ring *r, void *payload, uint64_t bytes) {
+/* A handle on a ring whose payload has `bytes` bytes. The facts come from the segment's header, which has a checksum. */
+static inline int mv_ring_open(mv_ring *r, void *payload, uint64_t bytes, uint64_t capacity, int mode, int crc) {
     memset(r, 0, sizeof *r);
-    r->ctl = (mv_ring_ctl *)payload;
-    if (bytes < sizeof *r->ctl) return MV_RING_CORRUPT;
-    uint64_t capacity = r->ctl->capacity;
-    uint32_t mode = r->ctl->mode;
-    if (capacity < 4096 || capacity > bytes - sizeof *r->ctl || (capacity & (capacity - 1)) || mode < MV_RING_SPSC ||
-        mode > MV_RING_RECORDER)
+    if (bytes < sizeof *r->ctl || capacity < 4096 || capacity > bytes - sizeof *r->ctl || (capacity & (capacity - 1)) ||
+        mode < MV_RING_SPSC || mode > MV_RING_RECORDER)
         return MV_RING_CORRUPT;
+    r->ctl = (mv_ring_ctl *)payload;
     r->data = (uint8_t *)payload + sizeof *r->ctl;
     r->capacity = capacity;
     r->mask = capacity - 1;
-    r->mode = (int)mode;
-    r->crc = (r->ctl->flags & MV_FLAG_CRC) != 0;
+    r->mode = mode;
+    r->crc = crc;
     r->gaps_allowed = mode == MV_RING_RECORDER;
     r->row = -1;
     return MV_RING_OK;

@@ -55,7 +55,7 @@ static inline void mv_clock_look(uint64_t *ticks, uint64_t *ns) {
 
 /* Measures the rate over 10 ms. Returns 0 where the processor has no usable counter: the ring keeps CLOCK_MONOTONIC. */
 static inline int mv_clock_calibrate(mv_ring_ctl *ctl) {
-    uint64_t ticks0, ns0, ticks1, ns1;
+    uint64_t ticks0 = 0, ns0 = 0, ticks1 = 0, ns1 = 0;
     if (!mv_ticks_usable()) return 0;
     const struct timespec pause = {0, 10000000};
     mv_clock_look(&ticks0, &ns0);

@@ -90,19 +90,23 @@ static inline uint64_t mv_mpsc_commit(mv_ring *r, uint64_t pos, uint64_t n, int 
 }
 
 /* Header words of everything up to `upto` go to zero, then the bytes go back. REL: reads and zeros come before. */
-static inline void mv_mpsc_release(mv_ring *r, uint64_t from, uint64_t upto) {
+static inline void mv_mpsc_zero(mv_ring *r, uint64_t from, uint64_t upto) {
     for (uint64_t q = from; q != upto; q += MV_RING_LINE) mv_st(mv_word_at(r, q), 0, memory_order_relaxed); /* `head` releases them */
     mv_st(&r->ctl->head, upto, memory_order_release);
 }
 
-/* REL: a successor that sees `consumed` must not read those frames, whose words may be gone. */
-static inline void mv_mpsc_consumed(mv_ring *r, uint64_t upto) { mv_st(&r->ctl->consumed, upto, memory_order_release); }
+/* REL on `consumed`: a successor must not read frames whose words may be gone. */
+static inline void mv_mpsc_release(mv_ring *r, uint64_t from, uint64_t upto) {
+    mv_st(&r->ctl->consumed, upto, memory_order_release);
+    atomic_thread_fence(memory_order_release); /* `consumed` before the first zero */
+    mv_mpsc_zero(r, from, upto);
+}
 
 /* A consumer starts, or takes over: it ends the zeroing in whose middle its predecessor died. */
 static inline int mv_mpsc_consume(mv_ring *r) {
     uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire), consumed = mv_ld(&r->ctl->consumed, memory_order_acquire);
     if (consumed - head > r->capacity || ((head | consumed) & (MV_RING_LINE - 1))) return MV_RING_CORRUPT;
-    mv_mpsc_release(r, head, consumed);
+    mv_mpsc_zero(r, head, consumed);
     r->pos = consumed;
     mv_follow_from_start(r);
     return MV_RING_OK;

@@ -36,8 +36,13 @@ static inline void mv_ring_wake(mv_ring_park *park) {
     mv_os_wake(&park->futex);
 }
 
-/* One look after announcing ourselves, then sleep at most `ns`. */
+/* One look after announcing ourselves, then sleep at most `ns`. Without write access there is no announcing: looks every millisecond. */
 static inline int mv_ring_sleep(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument, uint64_t ns) {
+    if (r->readonly) {
+        const struct timespec pause = {0, ns < 1000000 ? (long)ns : 1000000};
+        nanosleep(&pause, NULL);
+        return test(r, argument);
+    }
     uint32_t seen = atomic_load_explicit(&park->futex, memory_order_relaxed);
     atomic_fetch_add_explicit(&park->waiters, 1, memory_order_seq_cst);
     atomic_thread_fence(memory_order_seq_cst); /* the announcement before the look */

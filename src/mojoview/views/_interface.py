@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, DTypeError, InterfaceError, MaskError, ReadOnlyError
+from mojoview.memory._dtype import as_dtype, dtype_info
+from mojoview.memory.errors import ArgumentError, InterfaceError, MaskError, MojoViewError, ReadOnlyError
 from mojoview.views import _acquire
 from mojoview.views._view import View
 
@@ -39,62 +40,47 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
 
     Notes
     -----
-    Source: NumPy's reference, "The array interface protocol".
+    Source: NumPy's reference, "The array interface protocol". Thread safety: any thread.
     """
-    name = type(owner).__name__
+    name = f"{type(owner).__name__}.__array_interface__"
+    try:
+        return _read(owner, interface, writable)
+    except MojoViewError as error:
+        raise type(error)(f"{name}: {error}") from error
+    except Exception as error:  # entries are objects of any kind, and whatever they raise is theirs
+        raise InterfaceError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _read(owner: object, interface: Any, writable: bool) -> View:
     if not isinstance(interface, dict):
-        raise ArgumentError(f"{name}.__array_interface__: expected a dict, got {type(interface).__name__}")
+        raise ArgumentError(f"expected a dict, got {type(interface).__name__}")
     for key in ("shape", "typestr"):
-        if key not in interface:
-            raise InterfaceError(f"{name}.__array_interface__: entry {key!r} is missing")
+        if interface.get(key) is None:
+            raise InterfaceError(f"entry {key!r} is missing")
     if interface.get("version", 3) != 3:
-        raise InterfaceError(f"{name}.__array_interface__: expected version 3, got {interface['version']!r}")
+        raise InterfaceError(f"expected version 3, got {interface['version']!r}")
     if interface.get("mask") is not None:
-        raise MaskError(f"{name}.__array_interface__: a mask is stated, which has no agreed meaning there")
-    shape, strides = interface["shape"], interface.get("strides")
-    for key, value in (("shape", shape), ("strides", strides)):
-        if value is not None and not isinstance(value, tuple | list):
-            raise ArgumentError(f"{name}.__array_interface__: {key} must be a tuple, got {type(value).__name__}")
-    if shape is None:
-        raise InterfaceError(f"{name}.__array_interface__: shape is None")
-    dtype = _dtype(name, interface)
-    shape, strides = tuple(shape), tuple(strides) if strides is not None else None
-    data = interface.get("data")
-    if isinstance(data, tuple):
-        if len(data) != 2:
-            raise InterfaceError(f"{name}.__array_interface__: data must be (address, read-only flag), got {len(data)} entries")
-        address, readonly = data
-        if writable and readonly:
-            raise ReadOnlyError(f"view({name}, writable=True): its __array_interface__ says read-only")
-        return _acquire.from_address(address, owner, shape, strides, dtype, not writable)
-    exporter = owner if data is None else data
-    offset = interface.get("offset", 0)
-    if not hasattr(offset, "__index__"):
-        raise ArgumentError(f"{name}.__array_interface__: offset must be an int, got {type(offset).__name__}")
-    try:
-        return _acquire.from_region(exporter, owner, offset, shape, strides, dtype, writable)
-    except OverflowError as error:
-        raise InterfaceError(f"{name}.__array_interface__: offset {offset} does not fit 64 bits") from error
-    except TypeError as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(f"{name}.__array_interface__: data must be an address or a buffer, got {type(exporter).__name__}") from error
+        raise MaskError("a mask is stated, which has no agreed meaning there")
+    dtype = _dtype(interface["typestr"], interface.get("descr"))
+    shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
+    if not isinstance(data, tuple):
+        return _acquire.from_region(owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable)
+    if len(data) != 2:
+        raise InterfaceError(f"data must be a buffer or (address, read-only flag), got {len(data)} entries")
+    address, readonly = data
+    if writable and readonly:
+        raise ReadOnlyError("writable=True, but the description says read-only")
+    return _acquire.from_address(address, owner, shape, strides, dtype, not writable)
 
 
-def _dtype(name: str, interface: dict[str, Any]) -> np.dtype[Any]:
-    typestr = interface["typestr"]
+def _dtype(typestr: Any, descr: Any) -> np.dtype[Any]:
     if not isinstance(typestr, str):
-        raise ArgumentError(f"{name}.__array_interface__: typestr must be a str, got {type(typestr).__name__}")
-    descr = interface.get("descr")
-    try:
-        dtype = np.dtype(typestr)
-        if dtype.kind == "V" and descr is not None and descr != [("", typestr)]:
-            record = np.dtype(descr)
-            if record.itemsize != dtype.itemsize:
-                raise InterfaceError(f"{name}.__array_interface__: descr has items of {record.itemsize} bytes, typestr of {dtype.itemsize}")
-            dtype = record
-    except (TypeError, ValueError, SyntaxError) as error:
-        if isinstance(error, InterfaceError):
-            raise
-        raise DTypeError(f"{name}.__array_interface__: typestr {typestr!r} names no dtype ({error})") from error
+        raise ArgumentError(f"typestr must be a str, got {type(typestr).__name__}")
+    dtype = as_dtype(typestr, "typestr")
+    if dtype.kind == "V" and descr is not None and descr != [("", typestr)]:
+        record = as_dtype(descr, "descr")
+        if record.itemsize != dtype.itemsize:
+            raise InterfaceError(f"descr has items of {record.itemsize} bytes, typestr of {dtype.itemsize}")
+        dtype = record
+    dtype_info(dtype)  # refuses references before an address of theirs is formed
     return dtype

@@ -4,30 +4,33 @@ cimport cython
 from cpython.buffer cimport (
     PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
 )
-from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
-from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK,
-    MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, MV_SWAPPED, mv_desc,
+    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM,
+    MV_READONLY, MV_SWAPPED, MV_VOID, mv_desc,
 )
 from mojoview.memory._lease cimport Lease
+from mojoview.views._geometry cimport dimensions_held, int64_tuple, narrow, read_shape
 
 import numpy as np
 
-from mojoview.memory._dtype import dtype_info
+from mojoview.memory._dtype import KNOWN, as_dtype, dtype_info
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, ReadOnlyError, ReleasedError, ShapeError,
-    ZeroCopyError,
+    ArgumentError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, MojoViewError, ProtocolError, RangeError,
+    ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
 )
 
 
 cdef extern from "layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
+    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
     bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
-    bint mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize)
-    int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
+
+cdef dict known_dtypes = KNOWN
+cdef object BOOL = np.dtype(bool)
+cdef object BYTE = np.dtype("u1")
 
 
 cdef int raise_released() except -1:
@@ -157,12 +160,12 @@ cdef class View:
     @property
     def mask(self):
         cdef mv_desc *d = descriptor(self)
-        cdef int64_t strides[2]
+        cdef View other
         if d.flags & MV_HAS_MASK == 0:
             return None
-        strides[0] = d.mask_stride[0]
-        strides[1] = d.mask_stride[1]
-        return make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, strides, np.dtype(bool), True)
+        other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL, True)
+        other._pin = self._pin
+        return other
 
     @property
     def data(self):
@@ -188,19 +191,36 @@ cdef class View:
 
     def __getitem__(self, key):
         cdef View other
-        if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
+        if isinstance(key, (str, list)):
             return field(self, key)
-        other = index(self, key)
+        other = cut(self)
+        narrow(other.desc, key)
+        finish(other)
         return other if other.desc.ndim or is_partial(key) else scalar(other)
 
     def __setitem__(self, key, value):
         if descriptor(self).flags & MV_READONLY:
             raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with view(obj, writable=True)")
-        np.asarray(self)[key] = value
+        if isinstance(key, str):
+            self, key = field(self, key), Ellipsis
+        check_exportable(self, "assignment")
+        try:
+            to_array(self)[key] = value
+        except (MojoViewError, MemoryError):
+            raise
+        except IndexError as cause:
+            raise IndexingError(f"assignment: {cause}") from cause
+        except OverflowError as cause:
+            raise RangeError(f"assignment: {cause}") from cause
+        except Exception as cause:  # NumPy's words on the shape or the type, or what the value itself raised
+            raise ArgumentError(f"assignment: {cause}") from cause
+
+    def __delitem__(self, key):
+        raise ArgumentError("del: the elements of a view cannot be deleted")
 
     def __iter__(self):
         if descriptor(self).ndim == 0:
-            raise ArgumentError("iteration over a view of 0 dimensions")
+            raise ArgumentError("iteration: a view of 0 dimensions has no axis to go along")
         return (self[i] for i in range(len(self)))
 
     @property
@@ -209,9 +229,9 @@ cdef class View:
         cdef View other = cut(self)
         cdef mv_desc *d = other.desc
         cdef int k, n = d.ndim
-        for k in range(n):
-            d.shape[k] = self.desc.shape[n - 1 - k]
-            d.strides[k] = self.desc.strides[n - 1 - k]
+        for k in range(n // 2):
+            d.shape[k], d.shape[n - 1 - k] = d.shape[n - 1 - k], d.shape[k]
+            d.strides[k], d.strides[n - 1 - k] = d.strides[n - 1 - k], d.strides[k]
         if n == 2:
             d.mask_stride[0], d.mask_stride[1] = d.mask_stride[1], d.mask_stride[0]
         return finish(other)
@@ -238,21 +258,20 @@ cdef class View:
         ZeroCopyError
             The strides allow the shape only with a copy.
         """
-        cdef mv_desc *d = descriptor(self)
+        cdef View other = cut(self)
+        cdef mv_desc *d = other.desc
         cdef int64_t sizes[8]
         cdef int64_t strides[8]
-        cdef int ndim = new_shape(d, shape, sizes)
-        cdef View other
+        cdef int k, ndim = read_shape(shape, d.size, sizes)
+        if d.flags & MV_HAS_MASK and (ndim != d.ndim or any([sizes[k] != d.shape[k] for k in range(ndim)])):
+            raise MaskError("reshape: the mask has strides of its own; reshape view.data and view.mask")
         if not mv_reshape(d, ndim, sizes, strides):
-            raise ZeroCopyError(f"reshape{shape}: strides {self.strides} of shape {self.shape} need a copy for it; "
-                                "use np.asarray(view).reshape(...)")
-        if d.flags & MV_HAS_MASK and (ndim != d.ndim or self.shape != int64_tuple(sizes, ndim)):
-            raise MaskError(f"reshape{shape}: the mask has strides of its own; reshape view.data and view.mask")
-        other = cut(self)
-        other.desc.ndim = ndim
+            raise ZeroCopyError(f"reshape: strides {other.strides} of shape {other.shape} need a copy to become "
+                                f"{int64_tuple(sizes, ndim)}; use np.asarray(view).reshape(...)")
+        d.ndim = ndim
         for k in range(ndim):
-            other.desc.shape[k] = sizes[k]
-            other.desc.strides[k] = strides[k]
+            d.shape[k] = sizes[k]
+            d.strides[k] = strides[k]
         return finish(other)
 
     def cast(self, dtype):
@@ -283,26 +302,23 @@ cdef class View:
         >>> int(mv.view(np.array(["1970-01-02"], "M8[D]")).cast("i8")[0])
         1
         """
-        cdef mv_desc *d = descriptor(self)
-        cdef int64_t item, old = d.itemsize, last
-        cdef View other
-        new = np.dtype(dtype)
+        new = as_dtype(dtype, "cast")
         dtype_info(new)
-        item = new.itemsize
+        cdef View other = cut(self)
+        cdef mv_desc *d = other.desc
+        cdef int64_t item = new.itemsize, old = d.itemsize, last
         if item != old:
             if d.flags & MV_HAS_MASK:
                 raise MaskError(f"cast({new}): a mask belongs to items of {old} bytes; cast view.data")
-            if d.ndim == 0 or item == 0 or old == 0:
-                raise LayoutError(f"cast({new}): items of {old} bytes cannot be read as items of {item} bytes in {d.ndim} dimensions")
+            if d.ndim == 0 or new.subdtype is not None:
+                raise LayoutError(f"cast({new}): items of {item} bytes for items of {old} need a last axis to spread over")
             last = d.shape[d.ndim - 1]
             if last != 1 and d.size and d.strides[d.ndim - 1] != old:
-                raise LayoutError(f"cast({new}): the last axis must be contiguous to change the item size, got strides {self.strides}")
-            if last * old % item:
-                raise LayoutError(f"cast({new}): the last axis holds {last * old} bytes, no multiple of {item}")
-        other = cut(self)
-        if item != old:
-            other.desc.shape[d.ndim - 1] = last * old // item
-            other.desc.strides[d.ndim - 1] = item
+                raise LayoutError(f"cast({new}): the last axis must be contiguous to change the item size, got strides {other.strides}")
+            if item == 0 or (item < old and old % item) or last * old % item:
+                raise LayoutError(f"cast({new}): {last} items of {old} bytes do not divide into items of {item}")
+            d.shape[d.ndim - 1] = last * old // item
+            d.strides[d.ndim - 1] = item
         set_dtype(other, new)
         return finish(other)
 
@@ -329,8 +345,10 @@ cdef class View:
         descriptor(self)
         return self
 
-    def __exit__(self, *exc):
-        self.release()
+    def __exit__(self, kind, error, traceback):
+        # A consumer that the traceback keeps alive must not replace the error that is on its way with one of ours.
+        if kind is None or self._exports == 0:
+            self.release()
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a View cannot be pickled or copied: its memory belongs to somebody else; "
@@ -341,9 +359,10 @@ cdef class View:
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef mv_desc *d = descriptor(self)
         check_exportable(self, "the buffer protocol")
-        if self._format is None:
-            raise ZeroCopyError(f"the buffer protocol has no code for dtype {self._dtype}; use view.cast('i8') for the integers, "
-                                "or np.asarray(view), which keeps the dtype")
+        if flags & PyBUF_FORMAT and self._format is None:
+            hint = "view.cast('i8') for the integers" if self._dtype.kind in "Mm" else "its fields"
+            raise ZeroCopyError(f"the buffer protocol has no code for dtype {self._dtype}; use {hint}, or np.asarray(view), "
+                                "which keeps the dtype")
         if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
             raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
         if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS or (flags & PyBUF_STRIDES) != PyBUF_STRIDES) \
@@ -359,8 +378,8 @@ cdef class View:
         buffer.readonly = (d.flags & MV_READONLY) != 0
         buffer.ndim = d.ndim
         buffer.format = <char *>self._format if flags & PyBUF_FORMAT else NULL
-        buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND else NULL
-        buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
+        buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
+        buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES and d.ndim else NULL
         buffer.suboffsets = NULL
         buffer.internal = NULL
         buffer.obj = self
@@ -371,12 +390,29 @@ cdef class View:
 
     @property
     def __array_interface__(self):
+        cdef mv_desc *d = descriptor(self)
         check_exportable(self, "__array_interface__")
+        descr = dtype_info(self._dtype).descr
+        if descr is None:  # an AttributeError: NumPy goes on to __array__, which needs no words for the dtype
+            raise ProtocolError(f"__array_interface__ has no words for dtype {self._dtype}; use np.asarray(view)")
         # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory to its end.
         self._exposed = True
-        return {"version": 3, "shape": self.shape, "strides": self.strides, "typestr": self._dtype.str,
-                "descr": self._dtype.descr if self._dtype.names is not None else [("", self._dtype.str)],
-                "data": (<uintptr_t>self.desc.data, self.readonly)}
+        return {"version": 3, "shape": int64_tuple(d.shape, d.ndim), "strides": int64_tuple(d.strides, d.ndim),
+                "typestr": self._dtype.str, "descr": descr[:], "data": (<uintptr_t>d.data, (d.flags & MV_READONLY) != 0)}
+
+    def __array__(self, dtype=None, *, copy=None):
+        """__array__(dtype=None, *, copy=None)
+
+        An ndarray on the same memory with exactly this dtype and these strides; another dtype, or ``copy=True``, copies.
+        """
+        check_exportable(self, "__array__")
+        array = to_array(self)
+        if dtype is None and not copy:
+            return array
+        try:
+            return np.array(array, dtype=dtype, copy=copy)
+        except (TypeError, ValueError) as cause:
+            raise ZeroCopyError(f"__array__: {cause}") from cause
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -389,22 +425,49 @@ cdef inline mv_desc *open_store(View self) noexcept:
 
 
 cdef int set_dtype(View self, object dtype) except -1:
+    """Gives the items another dtype; a sub-array dtype becomes further dimensions, as in NumPy. The shape must be set."""
     cdef mv_desc *d = self.desc
-    info = dtype_info(dtype)
-    d.dtype_code = info.code
-    d.dtype_bits = info.bits
+    cdef int code, bits, logical, alignment
+    cdef unsigned int itemsize
+    cdef bint swapped
+    info = known_dtypes.get(dtype)
+    if info is None:
+        info = dtype_info(dtype)
+    code, bits, itemsize, logical, swapped, alignment, format, _ = <tuple>info
+    if logical == MV_VOID and dtype.subdtype is not None:
+        return set_sub_array(self, dtype.subdtype[0], dtype.subdtype[1])
+    d.dtype_code = code
+    d.dtype_bits = bits
     d.dtype_lanes = 1
-    d.itemsize = info.itemsize
-    d.logical = info.logical
-    d.flags = (d.flags & ~MV_SWAPPED) | (MV_SWAPPED if info.swapped else 0)
+    d.itemsize = itemsize
+    d.logical = logical
+    d.flags = (d.flags & ~MV_SWAPPED) | (MV_SWAPPED if swapped else 0)
     self._dtype = dtype
-    self._format = info.format
+    self._format = format
+    self._alignment = alignment
     return 0
+
+
+cdef int set_sub_array(View self, object base, tuple sizes) except -1:
+    cdef mv_desc *d = self.desc
+    cdef int k, ndim = d.ndim + len(sizes), most = dimensions_held(d)
+    cdef int64_t step = base.itemsize
+    if ndim > most:
+        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}view has at most "
+                         f"{most}")
+    for k in range(ndim - 1, d.ndim - 1, -1):
+        d.shape[k] = sizes[k - d.ndim]
+        d.strides[k] = step
+        step *= d.shape[k]
+        if k < 2:
+            d.mask_stride[k] = 0
+    d.ndim = ndim
+    return set_dtype(self, base)
 
 
 cdef View finish(View self):
     """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
-    if mv_desc_derive(self.desc, dtype_info(self._dtype).alignment) < 0:
+    if mv_desc_derive(self.desc, self._alignment) < 0:
         raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
     return self
 
@@ -431,19 +494,21 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
 
 cdef View cut(View parent):
     """A second view on the same lease, ready to be narrowed."""
-    descriptor(parent)
     cdef View self = View.__new__(View)
     fill(self, parent)
     return self
 
 
-cdef void fill(View self, View source) noexcept:
-    open_store(self)[0] = source.desc[0]
+cdef int fill(View self, View source) except -1:
+    cdef mv_desc *d = descriptor(source)  # read now: the allocation before may have run a finalizer that released it
+    open_store(self)[0] = d[0]
     self._lease = source._lease
     self._mask_lease = source._mask_lease
     self._dtype = source._dtype
     self._format = source._format
+    self._alignment = source._alignment
     self._pin = source._pin
+    return 0
 
 
 cdef void drop_mask(View self) noexcept:
@@ -454,6 +519,24 @@ cdef void drop_mask(View self) noexcept:
     self._mask_lease = None
 
 
+cdef object to_array(View self):
+    """An ndarray on the view's memory, also where no protocol has words for the dtype: through the bytes of the region."""
+    cdef int64_t low = 0, high = 0
+    if self._format is not None:
+        return np.asarray(self)
+    cdef View region = cut(self)
+    cdef mv_desc *d = region.desc
+    shape, strides = int64_tuple(d.shape, d.ndim), int64_tuple(d.strides, d.ndim)
+    mv_extent(d.ndim, d.shape, d.strides, d.itemsize, &low, &high)
+    d.data = <char *>d.data + low
+    d.ndim = 1
+    d.shape[0] = high - low
+    d.strides[0] = 1
+    set_dtype(region, BYTE)
+    finish(region)
+    return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
+
+
 # -- what subclasses and other rooms build with ------------------------------------------------------------------------
 
 def adopt(View target not None, View source not None, pin=None):
@@ -461,9 +544,8 @@ def adopt(View target not None, View source not None, pin=None):
 
     Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long as it does.
     """
-    descriptor(source)
-    if target.desc is not NULL:
-        raise ArgumentError("adopt(): the target is already open")
+    if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
+        raise ArgumentError("adopt: expected a fresh view as target, got one that was opened before")
     fill(target, source)
     if pin is not None:
         target._pin = pin if target._pin is None else (target._pin, pin)
@@ -492,41 +574,41 @@ def with_mask(View values not None, View mask not None):
     MaskError
         The mask is not bool, not of the same shape, or has more than 2 dimensions.
     """
-    cdef mv_desc *d = descriptor(values)
-    cdef mv_desc *m = descriptor(mask)
-    if mask._dtype != np.dtype(bool) or mask.shape != values.shape or d.ndim > 2 or d.ndim < 1:
-        raise MaskError(f"mask: expected bool of shape {values.shape} in 1 or 2 dimensions, got {mask._dtype} of shape {mask.shape}")
     cdef View other = cut(values)
-    other._mask_lease = mask._lease
-    if mask._pin is not None:
-        other._pin = (other._pin, mask._pin)
-    other.desc.flags = (other.desc.flags & ~MV_MASK_BITS) | MV_HAS_MASK
-    other.desc.mask = <const uint8_t *>m.data
-    other.desc.mask_offset = 0
-    for k in range(d.ndim):
-        other.desc.mask_stride[k] = m.strides[k]
+    cdef View missing = cut(mask)
+    cdef mv_desc *d = other.desc
+    cdef mv_desc *m = missing.desc
+    if (d.flags | m.flags) & MV_HAS_MASK:
+        raise MaskError("mask: expected a view and a mask without masks of their own; use view.data")
+    if missing._dtype != BOOL or m.ndim != d.ndim or not 1 <= d.ndim <= 2 or other.shape != missing.shape:
+        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of shape "
+                        f"{missing.shape}")
+    other._mask_lease = missing._lease
+    if missing._pin is not None:
+        other._pin = missing._pin if other._pin is None else (other._pin, missing._pin)
+    d.flags |= MV_HAS_MASK
+    d.mask = <const uint8_t *>m.data
+    d.mask_stride[0] = m.strides[0]
+    d.mask_stride[1] = m.strides[1] if d.ndim == 2 else 0
     return other
 
 
-def read_only(View source not None):
-    """read_only(source)
+def same(View source not None, bint readonly):
+    """same(source, readonly)
 
-    The same window without the right to write.
+    The same window again, without the right to write where `readonly`.
     """
     cdef View other = cut(source)
-    other.desc.flags |= MV_READONLY
+    if readonly:
+        other.desc.flags |= MV_READONLY
     return other
 
 
-# -- indexing ---------------------------------------------------------------------------------------------------------
-
-cdef tuple int64_tuple(const int64_t *values, int n):
-    return tuple([values[k] for k in range(n)])
-
+# -- elements and fields ----------------------------------------------------------------------------------------------
 
 cdef bint is_partial(object key):
     """Whether an index asks for a window even where no dimension is left: v[...] does."""
-    return key is Ellipsis or (isinstance(key, tuple) and any(part is Ellipsis for part in key))
+    return key is Ellipsis or (isinstance(key, tuple) and any([part is Ellipsis for part in <tuple>key]))
 
 
 cdef object scalar(View self):
@@ -535,152 +617,36 @@ cdef object scalar(View self):
         if self.desc.mask[self.desc.mask_offset // 8]:
             return None
         drop_mask(self)
-    return np.asarray(self)[()]
+    return to_array(self)[()]
 
 
 cdef int check_exportable(View self, str protocol) except -1:
     if descriptor(self).flags & MV_HAS_MASK:
-        raise MaskError(f"{protocol} cannot carry the mask of this view; hand out view.data and view.mask")
+        raise MaskError(f"{protocol} cannot carry the mask of this view; use view.data and view.mask")
     return 0
-
-
-cdef int check_room(int ndim, bint masked) except -1:
-    """Whether one more dimension fits: the descriptor holds 8, a byte mask 2."""
-    if ndim == MV_MAX_NDIM or (masked and ndim == 2):
-        raise ShapeError(f"a {'masked ' if masked else ''}view has at most {2 if masked else MV_MAX_NDIM} dimensions")
-    return 0
-
-
-cdef View index(View self, object key):
-    """Basic indexing: integers, slices, Ellipsis and None."""
-    cdef mv_desc *d = descriptor(self)
-    cdef int64_t shape[8]
-    cdef int64_t strides[8]
-    cdef int64_t mask_strides[2]
-    cdef int64_t offset = 0, mask_offset = 0, length, i
-    cdef Py_ssize_t start, stop, step, count
-    cdef int axis = 0, ndim = 0, consumed = 0
-    cdef bint masked = (d.flags & MV_HAS_MASK) != 0, ellipsis_seen = False
-    cdef View other
-    parts = key if isinstance(key, tuple) else (key,)
-    for part in parts:
-        if part is Ellipsis:
-            if ellipsis_seen:
-                raise IndexingError("an index can have only one Ellipsis")
-            ellipsis_seen = True
-        elif part is not None:
-            if not isinstance(part, slice) and (not hasattr(part, "__index__") or isinstance(part, (bool, np.bool_))):
-                raise IndexingError(f"a view takes integers, slices, Ellipsis and None, got {type(part).__name__}; "
-                                 "anything else needs a copy: use np.asarray(view)[...]")
-            consumed += 1
-    if consumed > d.ndim:
-        raise IndexingError(f"too many indices: the view has {d.ndim} dimensions, got {consumed}")
-    mask_strides[0] = mask_strides[1] = 0
-    for part in parts if ellipsis_seen else (*parts, Ellipsis):
-        if part is Ellipsis:
-            for _ in range(d.ndim - consumed):
-                check_room(ndim, masked)
-                shape[ndim] = d.shape[axis]
-                strides[ndim] = d.strides[axis]
-                if masked:
-                    mask_strides[ndim] = d.mask_stride[axis]
-                ndim += 1
-                axis += 1
-            continue
-        if part is not None and not isinstance(part, slice):
-            length = d.shape[axis]
-            i = part.__index__()
-            if i < -length or i >= length:
-                raise IndexingError(f"index {i} is out of bounds for axis {axis} with size {length}")
-            i += length if i < 0 else 0
-            offset += i * d.strides[axis]
-            if masked:
-                mask_offset += i * d.mask_stride[axis]
-            axis += 1
-            continue
-        check_room(ndim, masked)
-        if part is None:
-            shape[ndim] = 1
-            strides[ndim] = 0
-            ndim += 1
-            continue
-        length = d.shape[axis]
-        PySlice_Unpack(part, &start, &stop, &step)
-        count = PySlice_AdjustIndices(length, &start, &stop, step)
-        shape[ndim] = count
-        # NumPy's own choice where the product may not be representable: an axis of 0 or 1 elements is never stepped along
-        strides[ndim] = d.strides[axis] * step if count > 1 else d.strides[axis]
-        if count > 0:
-            offset += start * d.strides[axis]
-        if masked:
-            mask_strides[ndim] = d.mask_stride[axis] * step if count > 1 else d.mask_stride[axis]
-            mask_offset += start * d.mask_stride[axis] if count > 0 else 0
-        ndim += 1
-        axis += 1
-    other = cut(self)
-    other.desc.ndim = ndim
-    if other.desc.size:
-        other.desc.data = <char *>d.data + offset
-    for k in range(ndim):
-        other.desc.shape[k] = shape[k]
-        other.desc.strides[k] = strides[k]
-    if masked:
-        other.desc.mask += mask_offset
-        other.desc.mask_stride[0] = mask_strides[0]
-        other.desc.mask_stride[1] = mask_strides[1]
-    return finish(other)
 
 
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
-    cdef View other
-    descriptor(self)
-    if self._dtype.names is None:
-        raise IndexingError(f"field {name!r}: the dtype {self._dtype} has no fields")
-    if isinstance(name, list):
-        other = cut(self)
-        set_dtype(other, self._dtype[name])
-        return finish(other)
-    if name not in self._dtype.fields:
-        raise FieldError(f"field {name!r}: expected one of {self._dtype.names}")
-    dtype, offset = self._dtype.fields[name][:2]
-    base, sub = dtype.subdtype if dtype.subdtype is not None else (dtype, ())
-    other = cut(self)
-    cdef int k, ndim = other.desc.ndim
-    if ndim + len(sub) > MV_MAX_NDIM:
-        raise ShapeError(f"field {name!r}: {ndim} + {len(sub)} dimensions, a view has at most {MV_MAX_NDIM}")
+    cdef View other = cut(self)
+    cdef int64_t offset = 0
+    dtype = other._dtype
+    names = [name] if isinstance(name, str) else name
+    if not all([isinstance(part, str) for part in names]):
+        raise IndexingError("index: a list of positions needs a copy: use np.asarray(view)[...]; a list of field names does not")
+    if dtype.names is None:
+        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
+    for part in names:
+        if part not in dtype.fields:
+            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
+    if isinstance(name, str):
+        dtype, offset = dtype.fields[name][:2]
+    else:
+        try:
+            dtype = dtype[names]
+        except (KeyError, ValueError) as cause:  # a field named twice
+            raise FieldError(f"fields {names}: {cause}") from cause
     if other.desc.size:
-        other.desc.data = <char *>other.desc.data + <int64_t>offset
-    cdef int64_t step = base.itemsize
-    for k in reversed(range(len(sub))):
-        other.desc.shape[ndim + k] = sub[k]
-        other.desc.strides[ndim + k] = step
-        step *= sub[k]
-    other.desc.ndim = ndim + len(sub)
-    set_dtype(other, base)
+        other.desc.data = <char *>other.desc.data + offset
+    set_dtype(other, dtype)
     return finish(other)
-
-
-cdef int new_shape(const mv_desc *d, tuple shape, int64_t *sizes) except -1:
-    """Reads the arguments of reshape(); returns the number of dimensions."""
-    cdef int64_t known
-    cdef int k, unknown = -1, ndim
-    parts = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
-    ndim = len(parts)
-    if ndim > MV_MAX_NDIM:
-        raise ShapeError(f"reshape{shape}: a view has at most {MV_MAX_NDIM} dimensions")
-    for k in range(ndim):
-        sizes[k] = parts[k].__index__()
-        if sizes[k] == -1 and unknown < 0:
-            unknown = k
-            sizes[k] = 1
-        elif sizes[k] < 0:
-            raise ShapeError(f"reshape{shape}: expected sizes of at least 0 and at most one -1")
-    known = mv_count_elements(ndim, sizes, 1)
-    if unknown >= 0:
-        if known <= 0 or d.size % known:
-            raise ShapeError(f"reshape{shape}: {d.size} elements do not fill it")
-        sizes[unknown] = d.size // known
-    elif known != d.size:
-        raise ShapeError(f"reshape{shape}: expected {d.size} elements, the shape holds {known}")
-    return ndim

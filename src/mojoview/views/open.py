@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
+from numpy.ma import MaskedArray
 
-from mojoview.memory._dtype import dtype_info
-from mojoview.memory.errors import ArgumentError, MaskError, MojoViewError, ReadOnlyError, ZeroCopyError
-from mojoview.views import _acquire, _view
+from mojoview.memory._dtype import as_dtype, dtype_info
+from mojoview.memory.errors import (
+    ArgumentError,
+    InterfaceError,
+    LayoutError,
+    MaskError,
+    MojoViewError,
+    ReadOnlyError,
+    ZeroCopyError,
+)
+from mojoview.views import _view
+from mojoview.views._acquire import from_address, from_array, from_buffer
 from mojoview.views._interface import from_interface
 from mojoview.views._view import View
 
@@ -56,15 +67,17 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     >>> (v.ptr == a.ctypes.data, v.readonly, v.shape)
     (True, True, (4,))
     """
+    if type(writable) is not bool:
+        writable = _flag("view(writable=...)", writable)
     if copy == "never":
-        return _share(obj, writable)
+        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
     if copy == "always":
         return _duplicate(obj, writable)
     if copy != "if_needed":
         raise ArgumentError(f"view(copy={copy!r}): expected 'never', 'if_needed' or 'always'")
     try:
         return _share(obj, writable)
-    except (ZeroCopyError, ArgumentError, ReadOnlyError):
+    except (ZeroCopyError, ArgumentError, ReadOnlyError, LayoutError):
         return _duplicate(obj, writable)
 
 
@@ -108,76 +121,90 @@ def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tup
     """
     if owner is None:
         raise ArgumentError("from_ptr(owner=None): an owner that keeps the memory alive is required")
-    sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    return _acquire.from_address(ptr, owner, sizes, strides, np.dtype(dtype), bool(readonly))
+    items = as_dtype(dtype, "from_ptr")
+    dtype_info(items)
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    return from_address(ptr, owner, sizes, strides, items, _flag("from_ptr(readonly=...)", readonly))
 
 
 def _share(obj: Any, writable: bool) -> View:
-    if isinstance(obj, np.ndarray):
-        return _share_masked(obj, writable) if isinstance(obj, np.ma.MaskedArray) else _share_array(obj, writable)
+    if isinstance(obj, ndarray):
+        return _share_masked(obj, writable) if isinstance(obj, MaskedArray) else from_array(obj, writable)
     if isinstance(obj, View):
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
-        return obj[...] if writable else _view.read_only(obj)
+        return _view.same(obj, not writable)
     if hasattr(type(obj), "mojo"):  # a pandas object: only its accessor knows its blocks
-        if writable:
-            raise ReadOnlyError(f"view({type(obj).__name__}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
-        return obj.mojo.view()  # type: ignore[no-any-return]
-    refusal: Exception | None = None
+        return _share_pandas(obj, writable, "never")
     try:
-        return _acquire.from_buffer(obj, obj, None, writable)
+        return from_buffer(obj, writable)
     except MojoViewError:
         raise
-    except (TypeError, BufferError, ValueError, NotImplementedError) as error:  # the exporter's own words, or no exporter at all
+    except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
         refusal = error
-    if isinstance(obj, np.generic) or not hasattr(obj, "__array_interface__"):
+    try:
+        # NumPy's scalars describe a copy of themselves that is gone by the time one reads it.
+        interface = None if isinstance(obj, np.generic) else getattr(obj, "__array_interface__", None)
+    except Exception as error:
+        raise InterfaceError(f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}") from error
+    if interface is None:
         raise _refusal(obj, writable, refusal) from refusal
-    return from_interface(obj, obj.__array_interface__, writable)
+    return from_interface(obj, interface, writable)
 
 
-def _share_array(array: np.ndarray[Any, Any], writable: bool) -> View:
-    dtype = array.dtype
-    if dtype_info(dtype).format is not None:
-        return _acquire.from_buffer(array, array, dtype, writable)
-    # Datetimes have no PEP 3118 code. The same bytes under a dtype that has one export as well; the view keeps the real dtype.
-    bytes_only = np.ndarray.view(array, np.ndarray).view(np.dtype(("V", dtype.itemsize)) if dtype.kind == "V" else "i8")
-    return _acquire.from_buffer(bytes_only, array, dtype, writable)
+def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
+    name = type(obj).__name__
+    if writable and copy == "never":
+        raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
+    view = obj.mojo.view(copy=copy)
+    if not isinstance(view, View):
+        raise ArgumentError(f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()")
+    return view
 
 
-def _share_masked(array: np.ma.MaskedArray[Any, Any], writable: bool) -> View:
-    values = _share_array(array.data, writable)
+def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
+    values = from_array(array.data, writable)
     if array.mask is np.ma.nomask:
         return values
     if array.ndim > 2 or array.ndim == 0 or array.dtype.names is not None:
         raise MaskError(f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
                         "view array.data and array.mask")
-    return _view.with_mask(values, _share_array(np.asarray(array.mask), False))
+    return _view.with_mask(values, from_array(array.mask, False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
-    masked = isinstance(obj, np.ma.MaskedArray) or (isinstance(obj, View) and obj.mask is not None)
-    source = obj.data if masked else obj
-    array = np.asarray(source)
-    if array.dtype.hasobject:
-        dtype_info(array.dtype)  # raises in our own words
-    values = _share_array(_aligned_copy(array), writable)
-    if not writable:
-        values = _view.read_only(values)
-    if not masked:
-        return values
-    mask = np.ma.getmaskarray(obj) if isinstance(obj, np.ma.MaskedArray) else np.asarray(obj.mask)
-    return _view.with_mask(values, _share_array(_aligned_copy(mask), False))
+    if isinstance(obj, View) and obj.mask is not None:
+        return _view.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
+    if isinstance(obj, MaskedArray):
+        values = _duplicate(obj.data, writable)
+        return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
+    if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
+        return _share_pandas(obj, writable, "always")
+    try:
+        array = np.asarray(obj)
+    except MojoViewError:
+        raise
+    except Exception as error:
+        raise ArgumentError(f"view({type(obj).__name__}): NumPy makes no array of it ({error})") from error
+    dtype_info(array.dtype)  # refuses references in our own words
+    return from_array(_aligned_copy(array), writable)
 
 
-def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy in native memory order whose first element lies on a 64-byte boundary, as vector units like it."""
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     raw = np.empty(array.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    copy: np.ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
+    copy: ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
         if array.size and array.itemsize else np.empty(array.shape, array.dtype, order=order)
     copy[...] = array
     return copy
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{what}: expected a bool, got {type(value).__name__}")
+    return bool(value)
 
 
 def _refusal(obj: Any, writable: bool, error: Exception) -> MojoViewError:

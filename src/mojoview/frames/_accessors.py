@@ -1,0 +1,469 @@
+"""`df.mojo`, `series.mojo` and `index.mojo`: what users call. Stateless; the work is done in the other files."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mojoview.frames import _blocks
+from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._explain import facts_of_object, table
+from mojoview.frames._frame import (
+    FrameView, block_views, column_view, frame_view, normalize, position_of, positions_of, single_block,
+)
+from mojoview.frames._storage import check_options, resolve, storage
+from mojoview.frames._writing import assign, lease, require_copy_on_write
+from mojoview.memory.errors import AccessorError, ZeroCopyError
+
+__all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
+
+
+class FrameAccessor:
+    """Zero-copy views of a DataFrame's columns, as ``df.mojo``.
+
+    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and `assign`
+    (publish finished memory). `explain` says what lies where.
+
+    Thread safety: any thread may take views of a frame that no thread is writing to.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, mojoview
+    >>> df = pd.DataFrame({"x": np.arange(3.0), "y": np.ones(3)})
+    >>> np.asarray(df.mojo.view("x"))
+    array([0., 1., 2.])
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.DataFrame) -> None:
+        self._obj = obj
+
+    def view(self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any") -> FrameView | ColumnView:
+        """Views of the columns: all, some, or one.
+
+        Parameters
+        ----------
+        columns : label or list of labels, optional
+            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All columns by default.
+        copy : {"never", "if_needed", "always"}
+            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always" copies all.
+        na : {"error", "mask", "ignore"}
+            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the values alone
+            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own memory; that of a
+            categorical is computed, for pandas stores none. NaN and NaT are ordinary values of float and datetime columns.
+        layout : {"any", "contiguous", "f", "c"}
+            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single column has all of
+            them when it lies in one piece.
+
+        Returns
+        -------
+        FrameView or ColumnView
+            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to it, so that the view
+            keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in `logical_dtype`; periods are int64
+            ordinals, categories their codes. A column of intervals or of sparse values consists of two arrays: asked for alone, it gives
+            a FrameView of "left" and "right", or of "indices" and "values".
+
+        Raises
+        ------
+        ZeroCopyError
+            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column, dtype, reason, remedy.
+        DTypeError
+            A column holds references (object, Python strings) or no fixed-size numbers.
+        MaskError
+            ``na="error"`` and a column has missing values.
+        ColumnError, ArgumentError
+            A label names no column or several; an option is not one of those listed.
+        SharedError
+            A column's block is leased for writing.
+
+        Notes
+        -----
+        Thread safety: any thread, while no thread writes to the frame.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64")})
+        >>> v = df.mojo.view("n", na="mask")
+        >>> (v.data[0], v.mask[1])
+        (1, True)
+        """
+        df = self._obj
+        if columns is None:
+            if not (copy == "never" and na == "error" and layout == "any"):
+                check_options(copy, na, layout)
+            return frame_view(df, None, copy, na, layout)
+        check_options(copy, na, layout)
+        if isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
+        return column_view(df, position_of(df.columns, columns), copy, na, layout)
+
+    def iview(self, pos: int, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+        """A view of the column at a position, where labels are duplicate or unknown.
+
+        Parameters
+        ----------
+        pos : int
+            Counted from 0, or from the end.
+        copy, na, layout
+            As for `view`.
+
+        Returns
+        -------
+        ColumnView
+            As from ``view(label)``.
+
+        Raises
+        ------
+        IndexingError
+            There is no such position; otherwise as `view`.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
+        >>> df.mojo.iview(-1)[0]
+        2.0
+        """
+        check_options(copy, na, layout)
+        return column_view(self._obj, normalize(pos, self._obj.shape[1]), copy, na, layout)
+
+    def block(self, dtype: Any = None) -> BlockView:
+        """The block that holds all columns of a dtype, in two dimensions.
+
+        Parameters
+        ----------
+        dtype : dtype-like, optional
+            Not needed where the frame has one block.
+
+        Returns
+        -------
+        BlockView
+            Borrows and pins the memory; shape (columns, rows), `.columns` says which; `.T` is (rows, columns).
+
+        Raises
+        ------
+        ZeroCopyError
+            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the way.
+        MaskError, DTypeError
+            The block has missing values, or no numbers.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0], "n": [3, 4], "y": [5.0, 6.0]})
+        >>> b = df.mojo.block("float64")
+        >>> (b.shape, list(b.columns))
+        ((2, 2), ['x', 'y'])
+        """
+        return single_block(_blocks.take_snapshot(self._obj), self._obj.columns, dtype)
+
+    def blocks(self) -> tuple[BlockView, ...]:
+        """Every block of the frame, in two dimensions.
+
+        Returns
+        -------
+        tuple of BlockView
+            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks of one row.
+
+        Raises
+        ------
+        ZeroCopyError, MaskError, DTypeError
+            A block cannot be shared, has missing values, or holds no numbers.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> [(b.shape, list(b.columns)) for b in pd.DataFrame({"x": [1.0], "n": [3], "y": [5.0]}).mojo.blocks()]
+        [((2, 1), ['x', 'y']), ((1, 1), ['n'])]
+        """
+        return block_views(_blocks.take_snapshot(self._obj), self._obj.columns)
+
+    def explain(self) -> pd.DataFrame:
+        """Where each column lies in memory, and why it can be shared or not.
+
+        Returns
+        -------
+        DataFrame
+            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`, `shared` (pandas knows
+            another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by the caller.
+
+        Notes
+        -----
+        Thread safety: as `view`. Nothing is pinned.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0], "name": ["a"]})
+        >>> df.mojo.explain()["zero_copy"].tolist()
+        [True, False]
+        """
+        return table(facts_of_object(self._obj))
+
+    def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
+        """Opens one column for writing in place, for the time of a ``with`` block.
+
+        Parameters
+        ----------
+        column : label
+            Of exactly one column, of plain numbers, datetimes, periods, or a masked dtype without missing values.
+        detach : bool
+            Copy the column out of its block first where the block is shared. The rest of the old block stays allocated.
+
+        Returns
+        -------
+        context manager giving a ColumnView
+            Borrows the column's own memory, writable; released at the end of the block.
+
+        Raises
+        ------
+        FrameError
+            Copy-on-Write is off (pandas 2 by default): pandas then does not know who shares the memory.
+        SharedError
+            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased already.
+        ReadOnlyError, ZeroCopyError, DTypeError, MaskError
+            The memory is read-only or cannot be shared; categories, whose codes pandas has to choose; missing values.
+        StaleError, ExportedError
+            At the end: pandas replaced the column meanwhile; an array or slice made from the view still lives.
+
+        Notes
+        -----
+        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through pandas, and memory
+        that pandas does not track is not noticed: arrays from `Series.array`, arrays given with ``copy=False``, Arrow exports.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> pd.options.mode.copy_on_write = True  # doctest: +SKIP
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> with df.mojo.lease("x") as x:  # doctest: +SKIP
+        ...     x[0] = 9.0
+        """
+        require_copy_on_write("lease")
+        return lease(self._obj, position_of(self._obj.columns, column), f"column {column!r}", bool(detach))
+
+    def assign(self, column: Any, out: Any) -> None:
+        """Makes finished memory a column of the frame, without a copy.
+
+        Parameters
+        ----------
+        column : label
+            An existing column is replaced, whatever its dtype; a new label becomes the last column.
+        out : View or ndarray, shape (rows,)
+            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray stays in the
+            caller's hands, who must not write to it any more. Strides are kept.
+
+        Returns
+        -------
+        None
+            The frame holds the memory. With Copy-on-Write off (pandas 2 by default) pandas itself copies it once.
+
+        Raises
+        ------
+        ShapeError, DTypeError, ZeroCopyError
+            Not one value a row; a dtype that a column cannot have without a copy.
+        ReadOnlyError, MaskError, OverlapError
+            The memory is read-only, masked, or a column of this frame already.
+        ExportedError
+            A consumer of the View still uses it. Nothing has changed then.
+        ColumnError, ArgumentError
+            The label names several columns; `out` is neither View nor ndarray.
+
+        Notes
+        -----
+        Thread safety: none; this writes to the frame.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, mojoview as mv
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> out = mv.view(np.empty(2), writable=True)
+        >>> out[:] = [3.0, 4.0]
+        >>> df.mojo.assign("y", out)
+        >>> (df["y"].tolist(), out.closed)
+        ([3.0, 4.0], True)
+        """
+        assign(self._obj, column, out)
+
+    def __repr__(self) -> str:
+        from mojoview.frames._repr import accessor_text
+
+        return accessor_text(self._obj)
+
+    def _repr_html_(self) -> str:
+        from mojoview.frames._repr import accessor_html
+
+        return accessor_html(self._obj)
+
+
+class SeriesAccessor:
+    """A zero-copy view of a Series, as ``series.mojo``.
+
+    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in a tenth of the
+    time.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.Series([1.5, 2.5]).mojo.view().shape
+    (2,)
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.Series) -> None:
+        self._obj = obj
+
+    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> str(pd.Series([1, 2], dtype="int16").mojo.view().dtype)
+        'int16'
+        """
+        check_options(copy, na, layout)
+        return column_view(self._obj, 0, copy, na, layout)
+
+    def explain(self) -> pd.DataFrame:
+        """One row of `df.mojo.explain`."""
+        return table(facts_of_object(self._obj))
+
+    def lease(self) -> AbstractContextManager[ColumnView]:
+        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the memory.
+
+        Raises
+        ------
+        SharedError
+            The memory is shared; ``series.copy()`` is not.
+        """
+        require_copy_on_write("lease")
+        return lease(self._obj, 0, f"Series {self._obj.name!r}", False)
+
+    def __repr__(self) -> str:
+        from mojoview.frames._repr import accessor_text
+
+        return accessor_text(self._obj)
+
+    def _repr_html_(self) -> str:
+        from mojoview.frames._repr import accessor_html
+
+        return accessor_html(self._obj)
+
+
+class IndexAccessor:
+    """A zero-copy view of an Index, as ``index.mojo``. Always read-only: an Index keeps a hash table of its values.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.Index([1.5, 2.5]).mojo.view().readonly
+    True
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.Index) -> None:
+        self._obj = obj
+
+    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView:
+        """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
+
+        Returns
+        -------
+        ColumnView
+            Borrows the memory and keeps the Index, whose memory pandas never writes to while it lives. Never stale.
+
+        Raises
+        ------
+        ZeroCopyError
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view ``index.codes[level]``.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
+        (3,)
+        """
+        check_options(copy, na, layout)
+        index = self._obj
+        name = f"{type(index).__name__} of dtype {index.dtype}"
+        if isinstance(index, pd.MultiIndex):
+            raise ZeroCopyError(f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
+                                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()")
+        if isinstance(index, pd.RangeIndex):
+            if copy == "never":
+                raise ZeroCopyError(f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
+                                    "use copy='if_needed', or start, stop and step themselves")
+            made = resolve(storage(index.to_numpy()), name, "always", na, layout)
+        else:
+            made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
+        return make_column(made.view, index.dtype, None if made.copied else _IndexPin(index))
+
+    def __repr__(self) -> str:
+        return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
+
+
+class _IndexPin:
+    """Keeps an Index, which is registered as a user of its memory as long as it lives."""
+
+    __slots__ = ("_index",)
+
+    stale = False
+
+    def __init__(self, index: pd.Index) -> None:
+        self._index = index
+
+    @property
+    def frozen(self) -> bool:
+        return _blocks.cow_enabled()
+
+
+# -- registration -------------------------------------------------------------------------------------------------------
+
+class AccessorDescriptor:
+    """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
+
+    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets ``df.mojo = 5`` hide it.
+    """
+
+    of_mojoview = True  # says so across a reload, which makes this class anew
+
+    def __init__(self, accessor: type) -> None:
+        self.accessor = accessor
+        self.__doc__ = accessor.__doc__
+
+    def __get__(self, obj: Any, owner: type | None = None) -> Any:
+        return self.accessor if obj is None else self.accessor(obj)
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        raise AccessorError("'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name")
+
+
+def register() -> None:
+    """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
+    api = pd.api.extensions
+    for owner, accessor, announce in ((pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
+                                      (pd.Series, SeriesAccessor, api.register_series_accessor),
+                                      (pd.Index, IndexAccessor, api.register_index_accessor)):
+        if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
+            announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
+        owner.mojo = AccessorDescriptor(accessor)

@@ -1,0 +1,131 @@
+"""ColumnView and BlockView: a `View` on pandas memory that also knows what the numbers stand for and whether they are current."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from mojoview.views import View
+from mojoview.views._view import adopt
+
+__all__ = ["BlockView", "ColumnView", "PandasView", "make_block", "make_column"]
+
+
+class PandasView(View):
+    """What column and block views share; not made by hand.
+
+    Thread safety: as `mojoview.View`; taking a view while another thread writes to the same frame is as undefined as in pandas.
+    """
+
+    __slots__ = ("_logical", "_origin")
+
+    _logical: Any
+    _origin: Any
+
+    @property
+    def logical_dtype(self) -> Any:
+        """pandas' dtype of the column: what the numbers of `dtype` stand for (time zone, categories, period, …)."""
+        self.dtype  # noqa: B018  raises ReleasedError
+        return self._logical
+
+    @property
+    def frozen(self) -> bool:
+        """Whether writes through pandas cannot reach this memory.
+
+        True under Copy-on-Write (always in pandas 3): pandas copies the block first, and the view keeps the old values. True for a
+        copy. False for a lease and, with Copy-on-Write off, always. Nobody can freeze memory against a NumPy array that pandas was
+        given with ``copy=False``, nor against writes to `Series.array`.
+        """
+        self.dtype  # noqa: B018
+        return True if self._origin is None else self._origin.frozen  # type: ignore[no-any-return]
+
+    @property
+    def stale(self) -> bool:
+        """Whether the frame has moved on: False means that the column still lives in this memory.
+
+        pandas moves whole blocks, so that True may also come from a write to a neighbour in the same block. A copy is stale from the
+        beginning. A view that outlived its frame is not: nothing newer exists.
+        """
+        self.dtype  # noqa: B018
+        return True if self._origin is None else self._origin.stale  # type: ignore[no-any-return]
+
+    def release(self) -> None:
+        """Lets go of the memory and of its pin; see `View.release`."""
+        super().release()
+        self._origin = None
+
+    def __repr__(self) -> str:
+        from mojoview.frames._repr import view_text
+
+        return view_text(self)
+
+    def _repr_html_(self) -> str:
+        from mojoview.frames._repr import view_html
+
+        return view_html(self)
+
+
+class ColumnView(PandasView):
+    """A view of one column, made by `df.mojo.view("x")`, `series.mojo.view()` or `index.mojo.view()`.
+
+    Has everything that `mojoview.View` has, and the following.
+
+    Attributes
+    ----------
+    logical_dtype : dtype
+    frozen, stale : bool
+    offset : int
+        Where the column begins in its buffer, in elements; 0 for NumPy memory.
+    chunks : tuple of View
+        The contiguous pieces that make the column up: for NumPy memory the view itself.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> df = pd.DataFrame({"when": pd.to_datetime(["2024-02-29"]).tz_localize("UTC")})
+    >>> v = df.mojo.view("when")
+    >>> (v.shape, v.dtype.kind, str(v.logical_dtype).startswith("datetime64["), v.stale)
+    ((1,), 'M', True, False)
+    """
+
+    __slots__ = ()
+
+    @property
+    def offset(self) -> int:
+        self.dtype  # noqa: B018
+        return 0
+
+    @property
+    def chunks(self) -> tuple[View, ...]:
+        self.dtype  # noqa: B018
+        return (self,)
+
+
+class BlockView(PandasView):
+    """A view of a whole block, of shape (columns, rows), made by `df.mojo.block()`; its `.T` is (rows, columns).
+
+    Attributes
+    ----------
+    columns : pandas.Index
+        Labels of the columns, in the order of the block's rows.
+    logical_dtype, frozen, stale
+        As for `ColumnView`.
+    """
+
+    __slots__ = ("columns",)
+
+    columns: pd.Index
+
+
+def make_column(source: View, logical: Any, origin: Any) -> ColumnView:
+    """`origin` pins the memory; None for a copy."""
+    made = ColumnView.__new__(ColumnView)
+    made._logical, made._origin = logical, origin
+    return adopt(made, source, origin)
+
+
+def make_block(source: View, logical: Any, origin: Any, columns: pd.Index) -> BlockView:
+    made = BlockView.__new__(BlockView)
+    made._logical, made._origin, made.columns = logical, origin, columns
+    return adopt(made, source, origin)

@@ -1,0 +1,97 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+
+from cpython.object cimport PyObject
+from mojoview.memory.abi cimport mv_desc, mv_value
+
+
+cdef extern from "numeric.h" nogil:
+    ctypedef int64_t (*mv_task)(void *state, int64_t chunk) noexcept nogil
+    ctypedef struct mv_run:
+        int64_t (*parallel)(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
+        int32_t threads
+        int32_t axis
+    ctypedef int32_t (*mv_driver)(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                                  const mv_run *run) noexcept nogil
+
+
+cdef extern from "checks.h" nogil:
+    enum:
+        MV_MAX_PARAMS
+        MV_TAKES_MASKS
+        MV_TAKES_STRIDES
+        MV_TAKES_SAME
+        MV_EQUAL_SHAPES
+    ctypedef struct mv_array_param:
+        uint8_t code
+        uint8_t bits
+        signed char ndim
+        uint8_t writes
+        uint8_t contiguous
+        uint8_t scalar
+    ctypedef struct mv_spec:
+        int arrays
+        int flags
+        mv_array_param array[14]
+    ctypedef struct mv_fault:
+        int which
+        int other
+
+
+cdef extern from "foreign.h" nogil:
+    ctypedef struct mv_foreign:
+        uintptr_t address
+        int params
+        int returns
+        int gives
+        uint8_t pass_ "pass"[14]
+
+
+cdef extern from "frame.h":
+    ctypedef struct mv_frame:
+        mv_desc desc[14]
+        mv_desc *args[15]
+        mv_value values[15]
+        int64_t number[14]
+        PyObject *held[14]
+        int holding
+
+
+ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+ctypedef int (*mv_result_type)(const void *ctx, int type) noexcept nogil
+
+
+cdef enum:
+    OPTION_NONE = 0
+    OPTION_DDOF
+    OPTION_COMPARISON
+
+
+cdef class Kernel:
+    cdef vectorcallfunc vectorcall
+    cdef mv_spec spec
+    cdef mv_foreign foreign          # how a foreign function is called; its address is 0 for built-in kernels
+    cdef mv_driver driver            # what runs a built-in kernel
+    cdef const void *context
+    cdef mv_result_type result_type  # built-in reductions: dtype of the result; NULL where nothing comes back
+    cdef int params
+    cdef uint8_t is_array[14]
+    cdef uint8_t value_code[14]      # scalars in their order; bits 0: the arrays' common dtype
+    cdef uint8_t value_bits[14]
+    cdef int values
+    cdef int option                  # an argument beside the signature's own: OPTION_NONE, OPTION_DDOF, OPTION_COMPARISON
+    cdef uint8_t return_code
+    cdef uint8_t return_bits
+    cdef object call_form            # inspect.Signature
+    cdef object handler              # called instead, with the arguments as they came; None for most kernels
+    cdef object keeper               # keeps the code loaded
+    cdef readonly object signature
+    cdef object __weakref__
+
+
+# For the modules that make kernels and run them on many arrays.
+cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option,
+                          int flags)
+cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1
+cdef void let_go(mv_frame *frame) noexcept
+cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
+cdef int thread_count(object threads) except -1

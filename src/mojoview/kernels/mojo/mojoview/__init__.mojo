@@ -1,0 +1,40 @@
+"""mojoview for authors of Mojo kernels: array arguments that live in NumPy's and pandas' own memory.
+
+    from mojoview import E_SHAPE, OK, In, Out, Status
+
+    @export("double")
+    def double(x: In[DType.float64], y: Out[DType.float64]) abi("C") -> Status:
+        if len(x) != len(y):
+            return E_SHAPE
+        for i in range(len(x)):
+            y[i] = 2 * x[i]
+        return OK
+
+The caller, `mojoview.load`, has checked dtype, dimensions, alignment, writability and overlap before the kernel runs.
+Sizes that must agree with each other are for the kernel to compare. Nothing here needs a run-time library.
+"""
+from .arrays import In, InOut, Out
+from .desc import Desc, DescPointer
+from .status import (
+    Status,
+    OK,
+    E_NULL,
+    E_ABI,
+    E_NDIM,
+    E_DTYPE,
+    E_SHAPE,
+    E_STRIDE,
+    E_ALIGN,
+    E_READONLY,
+    E_MASK,
+    E_DEVICE,
+    E_OVERLAP,
+    E_MEMORY,
+    E_OVERFLOW,
+    E_VALUE,
+    E_INDEX,
+    E_DIVIDE,
+    E_EMPTY,
+    E_INTERRUPTED,
+    E_USER,
+)

@@ -1,0 +1,199 @@
+"""Typed array arguments: structs around one pointer to a descriptor, so that C passes them like the pointer.
+
+`In` is read, `InOut` is updated, `Out` is overwritten. The traits hold what they share.
+"""
+from std.memory import Pointer
+from std.reflection import reflect
+
+from .desc import C_CONTIGUOUS, HAS_MASK, MASK_BITS, MAX_NDIM, Desc, DescPointer, check_layout
+
+
+trait ArrayArgument(Sized, TrivialRegisterPassable):
+    """An array of `rank` dimensions whose elements are `Scalar[dtype]`."""
+
+    comptime dtype: DType
+    comptime rank: Int
+    comptime takes_mask: Bool
+
+    def _pointer(self) -> DescPointer:
+        ...
+
+    @always_inline
+    def desc(self) -> DescPointer:
+        """The descriptor itself, for what has no method here."""
+        check_layout()
+        comptime assert 1 <= Self.rank and Self.rank <= MAX_NDIM, "an array argument has 1 to 8 dimensions"
+        return self._pointer()
+
+    @always_inline
+    def size(self) -> Int:
+        """Number of elements."""
+        return Int(self.desc()[].size)
+
+    @always_inline
+    def __len__(self) -> Int:
+        """Extent of the first axis."""
+        comptime if Self.rank == 1:
+            return self.size()
+        return self.shape(0)
+
+    @always_inline
+    def shape(self, axis: Int) -> Int:
+        """Extent of one axis."""
+        return _extent(self.desc(), reflect[Desc].field_offset[name="shape"](), axis)
+
+    @always_inline
+    def byte_stride(self, axis: Int) -> Int:
+        """Bytes from one element to the next along one axis."""
+        return _extent(self.desc(), reflect[Desc].field_offset[name="strides"](), axis)
+
+    @always_inline
+    def stride(self, axis: Int) -> Int:
+        """Elements from one to the next along one axis of an array of one or two dimensions."""
+        comptime assert Self.rank <= 2, "element strides are kept for up to two dimensions; use byte_stride"
+        return Int(self.desc()[].stride[0] if axis == 0 else self.desc()[].stride[1])
+
+    @always_inline
+    def is_contiguous(self) -> Bool:
+        """Whether the elements lie side by side, last axis fastest."""
+        return self.desc()[].flags & C_CONTIGUOUS != 0
+
+    @always_inline
+    def _data(self) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
+        return Pointer[Scalar[Self.dtype], MutAnyOrigin](unsafe_from_address=Int(self.desc()[].data))
+
+    @always_inline
+    def _element(self, i: Int) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
+        comptime assert Self.rank == 1, "one index needs a 1-D array argument"
+        return self._data().unsafe_offset(i * Int(self.desc()[].stride[0]))
+
+    @always_inline
+    def _element(self, i: Int, j: Int) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
+        comptime assert Self.rank == 2, "two indices need a 2-D array argument: In[dtype, 2]"
+        return self._data().unsafe_offset(i * Int(self.desc()[].stride[0]) + j * Int(self.desc()[].stride[1]))
+
+    @always_inline
+    def __getitem__(self, i: Int) -> Scalar[Self.dtype]:
+        return self._element(i)[]
+
+    @always_inline
+    def __getitem__(self, i: Int, j: Int) -> Scalar[Self.dtype]:
+        return self._element(i, j)[]
+
+    @always_inline
+    def load[width: SIMDLength](self, i: Int) -> SIMD[Self.dtype, width]:
+        """Elements i, i + 1, …, whatever the stride."""
+        var first = self._element(i)
+        var stride = Int(self.desc()[].stride[0])
+        if stride == 1:
+            return first.unsafe_load[width=width]()
+        var lanes = SIMD[Self.dtype, width]()
+        comptime for k in range(Int(width)):
+            lanes[k] = first[unsafe_offset = k * stride]
+        return lanes
+
+    @always_inline
+    def missing(self, i: Int) -> Bool:
+        """Whether element i is masked out."""
+        comptime assert Self.takes_mask, "declare the argument In[dtype, masked=True] to take arrays with missing values"
+        comptime assert Self.rank == 1, "one index needs a 1-D array argument"
+        ref d = self.desc()[]
+        if d.flags & HAS_MASK == 0:
+            return False
+        if d.flags & MASK_BITS == 0:
+            return _byte(d.mask, Int(d.mask_offset // 8) + i * Int(d.mask_stride[0])) != 0
+        var bit = Int(d.mask_offset) + i
+        return (_byte(d.mask, bit // 8) >> UInt8(bit % 8)) & 1 == 0
+
+    @always_inline
+    def missing(self, i: Int, j: Int) -> Bool:
+        """Whether element (i, j) is masked out; two dimensions have byte masks only."""
+        comptime assert Self.takes_mask, "declare the argument In[dtype, 2, masked=True] to take arrays with missing values"
+        comptime assert Self.rank == 2, "two indices need a 2-D array argument: In[dtype, 2]"
+        ref d = self.desc()[]
+        if d.flags & HAS_MASK == 0:
+            return False
+        var at = Int(d.mask_offset // 8) + i * Int(d.mask_stride[0]) + j * Int(d.mask_stride[1])
+        return _byte(d.mask, at) != 0
+
+
+trait Writable(ArrayArgument):
+    """Arrays that the kernel may write to."""
+
+    @always_inline
+    def __setitem__(self, i: Int, value: Scalar[Self.dtype]):
+        self._element(i)[] = value
+
+    @always_inline
+    def __setitem__(self, i: Int, j: Int, value: Scalar[Self.dtype]):
+        self._element(i, j)[] = value
+
+    @always_inline
+    def store[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width]):
+        """Writes elements i, i + 1, …, whatever the stride."""
+        var first = self._element(i)
+        var stride = Int(self.desc()[].stride[0])
+        if stride == 1:
+            first.unsafe_store(value)
+        else:
+            first.unsafe_strided_store(value, stride)
+
+    @always_inline
+    def data(self) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
+        """Element [0, …, 0]."""
+        return self._data()
+
+
+struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument):
+    """An array that the kernel reads; `masked=True` takes arrays with missing values."""
+
+    comptime dtype = Self.dt
+    comptime rank = Self.ndim
+    comptime takes_mask = Self.masked
+    var _desc: DescPointer
+
+    @always_inline
+    def _pointer(self) -> DescPointer:
+        return self._desc
+
+    @always_inline
+    def data(self) -> Pointer[Scalar[Self.dtype], ImmutAnyOrigin]:
+        """Element [0, …, 0]."""
+        return Pointer[Scalar[Self.dtype], ImmutAnyOrigin](unsafe_from_address=Int(self.desc()[].data))
+
+
+struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable):
+    """An array that the kernel updates; `masked=True` takes arrays with missing values."""
+
+    comptime dtype = Self.dt
+    comptime rank = Self.ndim
+    comptime takes_mask = Self.masked
+    var _desc: DescPointer
+
+    @always_inline
+    def _pointer(self) -> DescPointer:
+        return self._desc
+
+
+struct Out[dt: DType, ndim: Int = 1](Writable):
+    """An array that the kernel overwrites: what it holds before that means nothing."""
+
+    comptime dtype = Self.dt
+    comptime rank = Self.ndim
+    comptime takes_mask = False
+    var _desc: DescPointer
+
+    @always_inline
+    def _pointer(self) -> DescPointer:
+        return self._desc
+
+
+@always_inline
+def _byte(address: UInt64, offset: Int) -> UInt8:
+    return Pointer[UInt8, ImmutAnyOrigin](unsafe_from_address=Int(address))[unsafe_offset=offset]
+
+
+@always_inline
+def _extent(desc: DescPointer, field: Int, axis: Int) -> Int:
+    # address arithmetic: a run-time index into Array brings the bounds check and with it Mojo's run-time library
+    return Int(Pointer[Int64, ImmutAnyOrigin](unsafe_from_address=Int(desc) + field)[unsafe_offset=axis])

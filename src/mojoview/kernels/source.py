@@ -1,0 +1,263 @@
+"""Mojo source text: what it exports under which names, what it imports, and all that its meaning depends on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Export", "Outline", "content", "outline"]
+
+# Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays
+# linear.
+TOKEN = re.compile(
+    r"""(?P<skip>\#[^\n]*|[ \t\r\f]+|\\\r?\n)"""
+    r"""|(?P<string>(?:\b[A-Za-z]{1,2})?(?:"""
+    r'''"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\\?\Z)'''
+    r"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\\?\Z)"""
+    r'''|"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\\?\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\\?\Z)))'''
+    r"""|(?P<name>`[^`\n]+`|[^\W\d]\w*)|(?P<newline>\n)|(?P<other>.)""", re.S)
+
+ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[nrt0\\'\"]|\n|.)", re.S)
+PLAIN = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"', "\n": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    text: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """One `@export` of a source file.
+
+    Attributes
+    ----------
+    symbol, function : str
+    line : int
+    nested : bool
+        Inside a struct or another function.
+    abi_c : bool
+    result : str
+        The result type as written; "" where there is none.
+    """
+
+    symbol: str
+    function: str
+    line: int
+    nested: bool
+    abi_c: bool
+    result: str
+
+
+@dataclass(slots=True)
+class Outline:
+    """What a source file exports and imports.
+
+    Attributes
+    ----------
+    exports : list of Export
+    modules : list of str
+        Imported modules, with leading dots where relative.
+    names : dict of str to str
+        Name that an import binds, and the dotted path that it stands for.
+    stars : list of str
+        Modules whose names are all imported.
+    """
+
+    exports: list[Export] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+
+
+def outline(text: str) -> Outline:
+    """Reads exports and imports; comments, docstrings and other strings do not deceive it. Never raises."""
+    return _Reader(list(_tokens(text))).read()
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    line, column = 1, 0
+    for match in TOKEN.finditer(text):
+        value = match[0]
+        if match.lastgroup != "skip":
+            yield Token(str(match.lastgroup), value, line, column)
+        if "\n" in value:
+            line += value.count("\n")
+            column = 0
+        else:
+            column += len(value)
+
+
+def _string(token: str) -> str | None:
+    """Value of a string literal; None for one that this reader does not know."""
+    prefix = re.match(r"[A-Za-z]*", token)[0]  # type: ignore[index]
+    body = token[len(prefix):]
+    quotes = body[:3] if body[:3] in ('"""', "\'\'\'") else body[:1]
+    if prefix.lower() not in ("", "r") or len(body) < 2 * len(quotes) or not body.endswith(quotes):
+        return None
+    inner = body[len(quotes):-len(quotes)]
+    if prefix or "\\" not in inner:
+        return inner
+    parts = [m[1] for m in ESCAPE.finditer(inner)]
+    if any(p[0] != "x" and p not in PLAIN for p in parts) or "x" in parts:
+        return None
+    return ESCAPE.sub(lambda m: PLAIN[m[1]] if m[1] in PLAIN else chr(int(m[1][1:], 16)), inner)
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token]):
+        self.tokens = tokens
+        self.found = Outline()
+
+    def read(self) -> Outline:
+        i, starts = 0, True
+        while i < len(self.tokens):
+            token = self.tokens[i]
+            if starts and token.text == "@" and self.text(i + 1) == "export":
+                i = self.export(i)
+            elif starts and token.text in ("from", "import"):
+                i = self.imports(i)
+            else:
+                i += 1
+            starts = self.tokens[i - 1].kind == "newline" or self.tokens[i - 1].text == ";"
+        return self.found
+
+    def text(self, i: int) -> str:
+        return self.tokens[i].text if i < len(self.tokens) else ""
+
+    def closing(self, i: int) -> int:
+        """Index after the bracket that closes the one at i."""
+        depth = 0
+        while i < len(self.tokens):
+            if self.tokens[i].kind == "other":
+                depth += (self.text(i) in "([{") - (self.text(i) in ")]}")
+                if depth <= 0:
+                    return i + 1
+            i += 1
+        return i
+
+    def skip(self, i: int) -> int:
+        return self.closing(i) if self.text(i) in ("(", "[", "{") else i + 1
+
+    def export(self, i: int) -> int:
+        at = self.tokens[i]
+        i += 2
+        named: list[str | None] = []
+        if self.text(i) == "(":
+            stop = self.closing(i)
+            for token in self.tokens[i + 1:stop - 1]:
+                if token.kind == "string":
+                    named.append(_string(token.text))
+                elif token.kind != "newline":
+                    named.append(None)
+            i = stop
+        while i < len(self.tokens) and self.text(i) not in ("def", "struct"):
+            i = self.skip(i)
+        if self.text(i) != "def" or i + 1 >= len(self.tokens):
+            return i
+        function = self.text(i + 1).strip("`")
+        i += 2
+        while self.text(i) in ("[", "("):
+            i = self.closing(i)
+        abi, result = False, None
+        while i < len(self.tokens) and self.text(i) != ":":
+            if self.text(i) == "abi" and self.text(i + 1) == "(":
+                inside = [t for t in self.tokens[i + 2:self.closing(i + 1) - 1] if t.kind != "newline"]
+                abi = len(inside) == 1 and _string(inside[0].text) == "C"
+            if self.text(i) == ">" and self.text(i - 1) == "-":
+                result = i + 1
+            i = self.skip(i)
+        written = "".join(t.text for t in self.tokens[result:i] if t.kind != "newline") if result else ""
+        if None not in named:
+            symbol = "".join(filter(None, named)) or function
+            self.found.exports.append(Export(symbol, function, at.line, at.column > 0, abi, written))
+        return i
+
+    def imports(self, i: int) -> int:
+        begin = i
+        while i < len(self.tokens) and self.tokens[i].kind != "newline" and self.text(i) != ";":
+            i = self.skip(i)
+        words = [t.text for t in self.tokens[begin:i] if t.kind != "newline"]
+        if words[0] == "import":
+            for module, name in _named("".join(_spaced(words[1:]))):
+                self.found.modules.append(module)
+                root = module.split(".")[0]
+                self.found.names[name or root] = module if name else root
+            return i
+        if "import" in words:
+            middle = words.index("import")
+            module = "".join(words[1:middle])
+            self.found.modules.append(module)
+            for item, name in _named("".join(_spaced([w for w in words[middle + 1:] if w not in "()"]))):
+                if item == "*":
+                    self.found.stars.append(module)
+                    continue
+                if not module.strip("."):
+                    self.found.modules.append(module + item)  # from . import x
+                self.found.names[name or item] = f"{module}.{item}"
+        return i
+
+
+def _spaced(words: Sequence[str]) -> Iterator[str]:
+    return (f" {w} " if w == "as" else w for w in words)
+
+
+def _named(items: str) -> Iterator[tuple[str, str]]:
+    """("a.b", "c") for every `a.b as c` of a comma-separated list."""
+    for item in items.split(","):
+        path, _, name = item.partition(" as ")
+        if path:
+            yield path.strip(), name.strip().strip("`")
+
+
+def content(path: Path, search: Sequence[Path]) -> list[tuple[str, str]]:
+    """Names and hashes of a file and of everything that it imports, directly or not, from `search` or beside itself.
+
+    Parameters
+    ----------
+    path : Path
+    search : sequence of Path
+        The directories given to the compiler with -I.
+
+    Returns
+    -------
+    list of (str, str)
+        Sorted; the same for the same content at another place. Modules that are found nowhere belong to the compiler.
+    """
+    seen: dict[Path, tuple[str, str]] = {}
+    _visit(path, path.name, search, seen)
+    return sorted(seen.values())
+
+
+def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple[str, str]]) -> None:
+    if file in seen:
+        return
+    data = file.read_bytes()
+    seen[file] = (name, hashlib.sha256(data).hexdigest())
+    if file.suffix != ".mojo":
+        return
+    for module in _modules(data):
+        dots = len(module) - len(module.lstrip("."))
+        root = module[dots:].split(".")[0]
+        # every place counts, not only the one where the compiler would find the module first
+        for place in list(file.parents)[dots - 1:dots] if dots else {file.parent, *search}:
+            for part in _module_files(place / root) if root else ():
+                _visit(part, part.relative_to(place).as_posix(), search, seen)
+
+
+@functools.lru_cache(64)
+def _modules(source: bytes) -> list[str]:
+    return outline(source.decode("utf-8", "replace")).modules
+
+
+def _module_files(stem: Path) -> list[Path]:
+    """The files that may be a module; packages count whole, as any of their files may matter."""
+    endings = (stem.with_name(stem.name + ending) for ending in (".mojo", ".mojopkg", ".mojoc"))
+    return [p for p in endings if p.is_file()] + sorted(p for p in stem.rglob("*.mojo") if p.is_file())

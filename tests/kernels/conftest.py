@@ -1,0 +1,118 @@
+"""Compiled kernels are shared by the session and kept in a cache of their own."""
+
+import ctypes
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mojoview.kernels.compiler import find_compiler
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+ABI_H = (REPOSITORY / "src/mojoview/memory/abi.h").read_text()
+SKIPPED = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(config, items):
+    waiting = [item for item in items if item.get_closest_marker("mojo")]
+    if waiting and find_compiler(required=False) is None:
+        config.stash[SKIPPED] = len(waiting)
+        for item in waiting:
+            item.add_marker(pytest.mark.skip(reason="no Mojo compiler: pip install 'mojoview[mojo]'"))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if skipped := config.stash.get(SKIPPED, 0):
+        terminalreporter.write_line(f"{skipped} tests skipped for want of a Mojo compiler", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def mojo_cache(tmp_path_factory):
+    """A cache for the whole session, so that every file is compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def compiled(mojo_cache):
+    """compiled("typed") is the module of mojo/typed.mojo."""
+    from mojoview.kernels.loader import load
+
+    modules = {}
+
+    def get(name):
+        if name not in modules:
+            modules[name] = load(HERE / "mojo" / f"{name}.mojo")
+        return modules[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def native(compiled):
+    """native("typed") calls exports of mojo/typed.mojo as C functions, past all checks; their result is an int64."""
+    def get(name):
+        library = ctypes.CDLL(str(compiled(name).library))
+
+        def call(symbol, *arguments):
+            function = library[symbol]
+            function.restype = ctypes.c_int64
+            return function(*(ctypes.byref(a) if isinstance(a, ctypes.Structure) else a for a in arguments))
+
+        return call
+
+    return get
+
+
+def c_fields():
+    """The fields of mv_desc, read from abi.h."""
+    kinds = {"void *": ctypes.c_void_p, "const uint8_t *": ctypes.c_void_p,
+             **{f"{k}int{b}_t ": getattr(ctypes, f"c_{k}int{b}") for k in ("", "u") for b in (8, 16, 32, 64)}}
+    body = re.search(r"typedef struct mv_desc \{(.*?)\} mv_desc;", ABI_H, re.S)[1]
+    for kind, name, extent in re.findall(r"^\s*((?:const )?\w+ \*?)(\w+)(?:\[(\w+)\])?;", body, re.M):
+        count = {"": 1, "MV_MAX_NDIM": 8}.get(extent) or int(extent)
+        yield name, kinds[kind] * count if extent else kinds[kind]
+
+
+class Desc(ctypes.Structure):
+    _fields_ = list(c_fields())
+
+
+@pytest.fixture(scope="session")
+def desc_type():
+    return Desc
+
+
+@pytest.fixture(scope="session")
+def describe():
+    """A descriptor of an array, written down here independently of mojoview's own code."""
+    def make(array, mask=None, bits_offset=None):
+        room = (ctypes.c_char * (256 + 64))()
+        d = Desc.from_buffer(room, -ctypes.addressof(room) % 64)
+        d.keep = array, mask
+        d.data, d.size, d.ndim, d.itemsize = array.ctypes.data, array.size, array.ndim, array.itemsize
+        d.dtype_code = {"i": 0, "u": 1, "f": 2, "b": 6}[array.dtype.kind]
+        d.dtype_bits, d.dtype_lanes, d.struct_bytes, d.abi_version = array.itemsize * 8, 1, 256, 1
+        d.flags = 2 if array.flags.c_contiguous else 0
+        for k, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+            d.shape[k], d.strides[k] = extent, step
+        for k, step in enumerate(array.strides[-2:]):
+            d.stride[k] = step // array.itemsize
+        if mask is not None:
+            d.mask, d.flags = mask.ctypes.data, d.flags | 1 << 4
+            if bits_offset is None:
+                for k, step in enumerate(mask.strides):
+                    d.mask_stride[k] = step
+            else:
+                d.mask_offset, d.flags = bits_offset, d.flags | 1 << 5
+        return d
+
+    return make
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
