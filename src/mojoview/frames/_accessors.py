@@ -15,6 +15,7 @@ from mojoview.frames._frame import (
     FrameView, block_views, column_view, frame_view, normalize, position_of, positions_of, single_block,
 )
 from mojoview.frames._storage import check_options, resolve, storage
+from mojoview.frames._records import install as install_records
 from mojoview.frames._writing import assign, lease, require_copy_on_write
 from mojoview.memory.errors import AccessorError, ZeroCopyError
 
@@ -460,6 +461,7 @@ class AccessorDescriptor:
 
 def register() -> None:
     """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
+    install_records()
     api = pd.api.extensions
     for owner, accessor, announce in ((pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
                                       (pd.Series, SeriesAccessor, api.register_series_accessor),

@@ -43,4 +43,4 @@ cdef class Frame:
 
 
 cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dtype)
-cdef Frame make_frame(Batch batch, int k)
+cdef Frame one_frame(Batch batch, int k)

@@ -18,22 +18,13 @@ import weakref
 import numpy as np
 
 from mojoview.memory.errors import ArgumentError, ExportedError, IndexingError, ReadOnlyError, ReleasedError, ShapeError
+from mojoview.sharing.tables import make_frame
 
 BYTES = np.dtype("u1")
 HEADERS = np.dtype({
     "names": ["position", "seq", "timestamp_ns", "nbytes", "type", "source"],
     "formats": ["u8", "u8", "u8", "u4", "u1", "u2"],
     "offsets": [0, 8, 16, 32, 40, 42], "itemsize": sizeof(mv_frame)})
-_make_frame = None  # how frames/ turns records into a DataFrame; put there by `set_frame_maker`
-
-
-def set_frame_maker(make):
-    """set_frame_maker(make)
-
-    What `to_pandas()` calls with an array of records: this room does not know pandas.
-    """
-    global _make_frame
-    _make_frame = make
 
 
 # Not cleared by the cycle collector: regions need the handle to the last.
@@ -183,18 +174,18 @@ cdef class Batch:
     def __getitem__(self, key):
         cdef Py_ssize_t k
         if isinstance(key, slice):
-            return [make_frame(self, k) for k in range(*key.indices(self.count))]
+            return [one_frame(self, k) for k in range(*key.indices(self.count))]
         k = key
         if k < 0:
             k += self.count
         if k < 0 or k >= self.count:
             raise IndexingError(f"batch[{key}]: it has {self.count} frames")
-        return make_frame(self, k)
+        return one_frame(self, k)
 
     def __iter__(self):
         cdef int k
         for k in range(self.count):
-            yield make_frame(self, k)
+            yield one_frame(self, k)
 
     def __enter__(self):
         return self
@@ -237,7 +228,7 @@ cdef class Batch:
             if self.frames[k].payload - self.frames[k - 1].payload != step:
                 step = 0
         if step == 0 or length != (dtype.itemsize if self.dtype is not None else length):  # around the ring's end, or several records
-            parts = [np.frombuffer(make_frame(self, k), dtype) for k in range(self.count)]
+            parts = [np.frombuffer(one_frame(self, k), dtype) for k in range(self.count)]
             return np.concatenate(parts) if self.dtype is not None else np.stack(parts)
         shape[0], shape[1], strides[0], strides[1] = self.count, length, step, 1
         return np.asarray(make_view(self.lease, <void *>self.frames[0].payload, 1 if self.dtype is not None else 2, shape, strides,
@@ -262,7 +253,7 @@ cdef class Batch:
         """
         if self.dtype is None:
             raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
-        return _make_frame(self.records)
+        return make_frame(self.records)
 
     def release(self):
         """release()
@@ -378,7 +369,7 @@ cdef class Frame:
         """
         if self.batch.dtype is None:
             raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
-        return _make_frame(np.frombuffer(self, self.batch.dtype))
+        return make_frame(np.frombuffer(self, self.batch.dtype))
 
     def __len__(self):
         return self.info.length
@@ -411,7 +402,7 @@ cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dt
     return batch
 
 
-cdef Frame make_frame(Batch batch, int k):
+cdef Frame one_frame(Batch batch, int k):
     cdef Frame frame = Frame.__new__(Frame)
     frame.batch = batch
     frame.info = &batch.frames[k]

@@ -8,7 +8,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from mojoview.memory._lease cimport Lease, lease_buffer
-from mojoview.sharing._batch cimport Batch, Handle, make_batch, make_frame
+from mojoview.sharing._batch cimport Batch, Handle, make_batch, one_frame
 from mojoview.sharing._ring_base cimport deadline_of
 from mojoview.sharing._ring_writer cimport RingWriter, matrix
 from mojoview.sharing.ring_io cimport *
@@ -362,7 +362,7 @@ cdef class RingReader(RingWriter):
             if batch.count == 0:
                 return
             for k in range(batch.count):
-                yield make_frame(batch, k)
+                yield one_frame(batch, k)
 
     def seek(self, uint64_t seq):
         """seek(seq)

@@ -14,20 +14,11 @@ from mojoview.views._view cimport View, make_view
 import numpy as np
 
 from mojoview.memory.errors import ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError, WaitTimeout
+from mojoview.sharing.tables import make_records
 from mojoview.views import view as view_of
 
-_make_records = None  # how frames/ turns a DataFrame into records of a dtype; put there by `set_record_maker`
 cdef enum:
     LARGE = 262144  # bytes from which a copy is worth giving the GIL away
-
-
-def set_record_maker(make):
-    """set_record_maker(make)
-
-    What turns an object that exports no buffer into records of a dtype: this room does not know pandas.
-    """
-    global _make_records
-    _make_records = make
 
 
 @cython.no_gc_clear
@@ -368,9 +359,9 @@ cdef Lease source(RingWriter ring, object buffer):
         except (ValueError, TypeError, BufferError):
             raise LayoutError(f"write: expected C-contiguous memory that can be copied, got {type(buffer).__name__}: {error}") from None
     except TypeError as error:
-        if ring.dtype is None or _make_records is None:
+        if ring.dtype is None:
             raise ArgumentError(f"write: expected a bytes-like object, got {type(buffer).__name__}") from error
-        records = _make_records(buffer, ring.dtype)
+        records = make_records(buffer, ring.dtype)
         return lease_buffer(records, records, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
 
 

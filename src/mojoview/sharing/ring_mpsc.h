@@ -62,6 +62,8 @@ static inline int mv_mpsc_claim(mv_ring *r, uint64_t n, int type, int flags, uin
         /* REL: whoever sees the new tail sees the announcement. A CAS that fails yields only a hint. */
         if (atomic_compare_exchange_strong_explicit(&r->ctl->tail, &tail, tail + pad + rec, memory_order_release, memory_order_relaxed))
             break;
+        /* Withdrawn: were the ring full now, the consumer would wait for us at a dead winner's hole, and we for the consumer. */
+        mv_st(&seat->need, 0, memory_order_release);
     }
     if (pad) {
         mv_head h = {mv_head_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, r->source), 0, 0, 0, 0};
@@ -114,8 +116,10 @@ static inline int mv_mpsc_consume(mv_ring *r) {
 
 static inline int mv_mpsc_committed(uint64_t word) { return (int32_t)(uint32_t)word > 0; }
 
+/* RLX: hints. In a full ring the word at `tail` is that of the oldest frame, a lap before. */
 static inline int mv_mpsc_available(mv_ring *r) {
-    return mv_mpsc_committed(mv_ld(mv_word_at(r, r->pos), memory_order_relaxed)) ? MV_RING_OK : MV_RING_EMPTY; /* a hint */
+    if (mv_ld(&r->ctl->tail, memory_order_relaxed) == r->pos) return MV_RING_EMPTY;
+    return mv_mpsc_committed(mv_ld(mv_word_at(r, r->pos), memory_order_relaxed)) ? MV_RING_OK : MV_RING_EMPTY;
 }
 
 static inline int mv_mpsc_limit(mv_ring *r) { /* RLX: bounds only; the frames themselves are acquired one by one */
