@@ -262,16 +262,16 @@ def test_records(mode):
         writer.write_many(records)
         batch = ring.read(100)
         assert batch.records.dtype == RECORD
-        assert (batch.records == records).all()
-        assert (batch[3].view["n"][:] == 3).all()
+        assert batch.records.tobytes() == records.tobytes()
+        assert np.asarray(batch[3].view["n"]).tolist() == [3]
         writer.write(records[:7])
         writer.write(records[7:8])
         batch = ring.read()
-        assert (batch.records == records[:8]).all()
+        assert batch.records.tobytes() == records[:8].tobytes()
         out = np.empty(100, RECORD)
         writer.write_many(records)
         assert ring.read_many(out) == 100
-        assert (out == records).all()
+        assert out.tobytes() == records.tobytes()
         with pytest.raises(errors.ShapeError, match="whole records"):
             writer.write(b"x")
 

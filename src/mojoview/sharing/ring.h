@@ -210,6 +210,14 @@ static inline int mv_report(mv_ring *r, unsigned seat, int reason, uint64_t unti
     return MV_RING_BROKEN;
 }
 
+/* The header is good, the payload is not: it is known which frame this was. */
+static inline int mv_report_payload(mv_ring *r, const mv_frame *f) {
+    r->pos = f->pos;
+    mv_report(r, mv_seat(r, f), MV_BREAK_CRC, f->pos + mv_record_bytes(f->length + MV_RING_HEADER));
+    r->broken.seq = f->seq;
+    return MV_RING_BROKEN;
+}
+
 /* Notes where the sequence stands before `tail` is published. RLX: the release of `tail` that follows covers them. */
 static inline void mv_mark_tail(mv_ring *r, uint64_t tail) {
     mv_ring_mark *mark = &r->ctl->mark[r->mark ^= 1];

@@ -107,7 +107,9 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
     uint64_t bytes;
     r->known = r->excused = 0;
     if (oldest) {
-        r->pos = mv_lossy_find(r, mv_lossy_oldest(r));
+        r->pos = mv_lossy_oldest(r);
+        if (r->pos == r->ctl->start_pos && r->mode >= MV_RING_BROADCAST) mv_follow_from_start(r); /* even if the first is damaged */
+        else r->pos = mv_lossy_find(r, r->pos);
         return MV_RING_OK;
     }
     if (r->mode == MV_RING_MPSC) {
@@ -157,7 +159,7 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_fram
         fault = mv_follow(r, f);
         if (fault) return mv_report(r, mv_seat(r, f), fault, here);
         if ((f->flags & MV_FLAG_CRC) && mv_crc32c(0, dst, f->length) != f->crc)
-            return mv_report(r, mv_seat(r, f), MV_BREAK_CRC, here + rec);
+            return mv_report_payload(r, f);
         r->pos += rec;
         return MV_RING_OK;
     }

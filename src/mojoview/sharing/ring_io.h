@@ -92,9 +92,7 @@ static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, uint64_t
     if (!(f->flags & MV_FLAG_CRC)) {
         memcpy(dst, f->payload, f->length);
     } else if (mv_crc32c_copy(0, dst, f->payload, f->length) != f->crc) {
-        uint64_t until = r->pos;
-        r->pos = f->pos;
-        return mv_report(r, mv_seat(r, f), MV_BREAK_CRC, until);
+        return mv_report_payload(r, f);
     }
     mv_ring_release(r, from, r->pos);
     return MV_RING_OK;
@@ -110,6 +108,11 @@ static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count,
         mv_frame frames[32];
         int want = count - done < 32 ? (int)(count - done) : 32;
         rc = mv_ring_peek(r, frames, want, 0);
+        if (rc == MV_RING_BROKEN && done) { /* the good ones first: the next call finds it again */
+            r->pos = r->broken.pos;
+            r->excused = 0;
+            if (r->broken.reason != MV_BREAK_SEQUENCE) r->resyncs--;
+        }
         if (rc <= 0) break;
         int k = 0;
         for (; k < rc; k++) {

@@ -176,7 +176,7 @@ static inline int mv_mpsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
                 r->expected[s] = f->seq;
                 return n;
             }
-            return mv_report(r, s, MV_BREAK_CRC, r->pos + rec);
+            return mv_report_payload(r, f);
         }
         r->pos += rec;
         n++;

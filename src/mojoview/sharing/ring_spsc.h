@@ -119,7 +119,7 @@ static inline int mv_spsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
                 r->expected[0] = f->seq;
                 return n;
             }
-            return mv_report(r, 0, MV_BREAK_CRC, r->pos + rec);
+            return mv_report_payload(r, f);
         }
         r->pos += rec;
         n++;
