@@ -24,6 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from mojoview.cli import demo
 
             return emit(demo.run(quiet=arguments.json, use_mojo=not arguments.builtin), demo.describe, json=arguments.json)
+        if arguments.command == "ring":
+            from mojoview.cli import ring
+
+            return ring.run(arguments)
         from mojoview.cli import bench
 
         return emit(bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json), bench.describe, json=arguments.json)
@@ -36,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from mojoview.cli.ring import add_arguments as add_ring_arguments
+
     parser = argparse.ArgumentParser(prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="versions, compiler, CPU features, pandas self-test, build flags")
@@ -44,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="the benchmark suite beside its peers (needs the bench extra)")
     bench.add_argument("pattern", nargs="?", default="", help="only benchmarks whose name contains this")
     bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
+    ring = commands.add_parser("ring", help="telemetry rings: top, tail, record, replay, check, export, histogram")
+    add_ring_arguments(ring)
     for command in (doctor, demo, bench):
         command.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser

@@ -116,13 +116,13 @@ cdef class RingBase:
         return self.observer
 
     def _has_reader(self):
-        """Whether a reader has a seat."""
+        """Whether a reader has a seat, and lives."""
         cdef mv_ring *r = self.ring("wait_for_reader")
         cdef int row
         if not mv_ring_lossy(r):
-            return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE
+            return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, LOCK_CONSUMER)
         for row in range(MV_RING_ROWS):
-            if mv_ring_seated(r, row):
+            if mv_ring_seated(r, row) and byte_locked(self.segment, LOCK_ROW + row):
                 return True
         return False
 

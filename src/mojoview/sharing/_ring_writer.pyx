@@ -209,6 +209,10 @@ cdef class RingWriter(RingBase):
         if self.producer is None or self.producer.owner.fd < 0:
             self.become_producer()
         r = &self.handle.ring
+        if <int64_t>(seq - r.next_seq) < 0:
+            raise ArgumentError(f"append: frame {seq} comes after {r.next_seq - 1} in {self.segment.name!r}")
+        if r.tail == r.ctl.start_pos:
+            r.ctl.start_seq = seq  # a recording begins where it began to listen
         rc = mv_lossy_write(r, <const uint8_t *>lease.buffer.buf, lease.buffer.len, type, MV_FLAG_WHOLE | (MV_FLAG_CRC if r.crc else 0),
                             seq, timestamp_ns)
         if rc == MV_RING_TOO_BIG:

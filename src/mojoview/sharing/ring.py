@@ -381,6 +381,40 @@ class Ring(RingReader):
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         self.close()
 
+    def append(self, frame: Any) -> None:
+        """Copies a frame of another ring into this recording, with its number, time and type: a gap there is a gap here.
+
+        Parameters
+        ----------
+        frame : Frame
+            Its number is at least that of the recording's next one.
+
+        Raises
+        ------
+        ArgumentError, ShapeError
+            This is no recorder, or the number goes back; the frame is larger than `max_frame`.
+        NotOwnerError
+            Another process records.
+
+        Notes
+        -----
+        Thread safety: the recorder's thread.
+
+        Examples
+        --------
+        >>> import mojoview as mv, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, mv.Ring.create() as ring:
+        ...     with mv.Ring.create(folder + "/flight.ring", mode="recorder") as recording:
+        ...         _ = ring.write(b"a"), ring.write(b"b")
+        ...         for frame in ring.read():
+        ...             recording.append(frame)
+        ...         [frame.seq for frame in recording.read(9, 0)]
+        [0, 1]
+        """
+        if not self._is_file:
+            raise ArgumentError(f"append: ring {self.name!r} is no recorder; write() gives numbers of its own")
+        self._copy_in(frame, frame.seq, frame.timestamp_ns, frame.type)
+
     def wait_for_reader(self, timeout: float | None = None) -> bool:
         """Waits until a reader has taken its seat; the writer's way not to speak into an empty room.
 
