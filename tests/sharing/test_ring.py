@@ -448,6 +448,26 @@ def test_the_ring_ends_when_the_producer_closes(ring):
     assert not ring.read()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_break_leaves_the_frames_behind_it(mode):
+    with Ring.create(mode=mode, start="oldest") as ring:
+        ring.write_many([b"%d" % k for k in range(10)])
+        for frame in ring:
+            if bytes(frame) == b"3":
+                break
+        got = []
+        while batch := ring.read(2, 0):
+            got += payloads(batch)
+        assert got == [b"%d" % k for k in range(4, 10)]
+        assert ring.lost == 0
+
+
+def test_a_dropped_handle_says_goodbye(ring):
+    Ring.attach(ring).write(b"1")
+    assert [bytes(frame) for frame in ring] == [b"1"]
+    assert ring.ended
+
+
 def test_a_full_ring_whose_reader_left_says_so():
     with Ring.create(capacity=4096) as ring:
         with Ring.attach(ring) as reader:

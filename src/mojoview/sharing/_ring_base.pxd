@@ -27,6 +27,7 @@ cdef class RingBase:
     cdef mv_ring *ring(self, str operation) except NULL
     cdef object corrupt(self)
     cdef object busy(self, str operation)
+    cdef int stand_up(self) noexcept
     cdef int become_producer(self) except -1
     cdef int become_consumer(self) except -1
     cdef bint side_gone(self, int side) except -1

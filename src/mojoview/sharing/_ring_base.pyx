@@ -74,13 +74,21 @@ cdef class RingBase:
         return Busy(f"{operation}: another thread, or an open claim, is using this handle of ring {self.segment.name!r}; "
                     "open one a thread")
 
+    def __dealloc__(self):
+        if self.handle is not None:
+            self.stand_up()
+
     def _leave(self):
         """Gives up the seats; frames that are still looked at keep theirs until they are dropped."""
-        cdef Handle handle = self.handle
-        if handle is None:
+        if self.handle is None:
             return
-        if self.writing or self.reading or self.claimed:
+        if self.writing or self.reading or self.open_claims:
             raise self.busy("close")
+        self.stand_up()
+
+    cdef int stand_up(self) noexcept:
+        """Our goodbye on both sides: C only, since a handle that is dropped says it too."""
+        cdef Handle handle = self.handle
         if self.producer is not None and self.producer.owner.fd >= 0:
             if handle.ring.mode == MV_RING_MPSC:
                 mv_ring_stand_up(&handle.ring)
@@ -89,6 +97,7 @@ cdef class RingBase:
             self.producer.release()
         handle.leave()
         self.handle = None
+        return 0
 
     @property
     def closed(self):

@@ -362,7 +362,16 @@ cdef class RingReader(RingWriter):
             if batch.count == 0:
                 return
             for k in range(batch.count):
-                yield one_frame(batch, k)
+                try:
+                    yield one_frame(batch, k)
+                except GeneratorExit:  # a break: the frames behind it are the next read's
+                    self._put_back(batch, k + 1)
+                    raise
+
+    def _put_back(self, Batch batch, int k):
+        """The frames of a batch from `k` on are read again."""
+        if self.handle is not None and k < batch.count:
+            self.waiting = rest_of(batch, k)
 
     def seek(self, uint64_t seq):
         """seek(seq)

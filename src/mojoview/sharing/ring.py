@@ -327,8 +327,12 @@ class Ring(RingReader):
         fd = self.fileno()
         while True:
             batch = self.read(256, 0)
-            for frame in batch:
-                yield frame
+            for k, frame in enumerate(batch):
+                try:
+                    yield frame
+                except GeneratorExit:  # a break: the frames behind it are the next read's
+                    self._put_back(batch, k + 1)
+                    raise
             if batch:
                 continue
             if self.ended:
