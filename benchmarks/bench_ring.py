@@ -117,7 +117,7 @@ class RingView(RingOne):
 
         def receive(n):
             while n:
-                with ring.read(16) as batch:
+                with ring.read(min(n, 16)) as batch:
                     for frame in batch:
                         with memoryview(frame) as shown:
                             shown[0], shown[-1]
@@ -304,20 +304,17 @@ class Iceoryx(Transport):
     def service(self):
         import iceoryx2 as iox
 
-        iox.set_log_level(iox.LogLevel.Fatal)
+        iox.set_log_level(iox.LogLevel.Error)
         self.node = iox.NodeBuilder.new().create(iox.ServiceType.Ipc)
         builder = self.node.service_builder(iox.ServiceName.new(self.title)).publish_subscribe(iox.Slice[ctypes.c_uint8])
-        return builder.enable_safe_overflow(False).subscriber_max_buffer_size(64).history_size(0).open_or_create()
+        return builder.enable_safe_overflow(False).subscriber_max_buffer_size(16).history_size(0).open_or_create()
 
     def open(self):
         self.title = f"mojoview-bench-{os.getpid()}-{time.monotonic_ns()}"
 
     def sender(self):
-        import iceoryx2 as iox
-
         self.topic = self.service()
-        publisher = self.topic.publisher_builder().initial_max_slice_len(self.size).backpressure_strategy(
-            iox.BackpressureStrategy.RetryUntilDelivered).create()  # fmt: skip
+        publisher = self.topic.publisher_builder().initial_max_slice_len(self.size).create()  # by default it waits for room
         source, size = ctypes.create_string_buffer(self.message, self.size), self.size
         address = ctypes.addressof(source)
 
@@ -434,6 +431,7 @@ def best(kinds: list[type[Transport]], rounds: int, measure, lower: bool = False
     found: dict[str, float] = {}
     for _ in range(rounds):
         for kind in kinds:
+            print(".", end="", file=sys.stderr, flush=True)
             value = measure(kind)
             found[kind.name] = value if kind.name not in found else (min if lower else max)(found[kind.name], value)
     return found
