@@ -316,12 +316,11 @@ class Iceoryx(Transport):
         self.topic = self.service()
         publisher = self.topic.publisher_builder().initial_max_slice_len(self.size).create()  # by default it waits for room
         source, size = ctypes.create_string_buffer(self.message, self.size), self.size
-        address = ctypes.addressof(source)
 
         def send(n):
             for _ in range(n):
                 sample = publisher.loan_slice_uninit(size)
-                ctypes.memmove(sample.payload_ptr, address, size)
+                ctypes.memmove(sample.payload_ptr, source, size)
                 sample.assume_init().send()
 
         return send

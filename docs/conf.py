@@ -1,5 +1,11 @@
 """Sphinx configuration: builds without network; every example in the pages is a doctest."""
 
+import inspect
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
 import mojoview
 
 project = "mojoview"
@@ -10,8 +16,9 @@ release = version = mojoview.__version__
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.doctest"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+html_title = "mojoview"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_nav_level": 2, "navigation_with_keys": False, "navbar_end": ["theme-switcher"], "show_prev_next": False}
+html_theme_options = {"show_nav_level": 2, "header_links_before_dropdown": 8, "navigation_with_keys": False, "navbar_end": ["theme-switcher"], "show_prev_next": False}
 html_sidebars = {"**": []}
 html_show_sourcelink = False
 numpydoc_show_class_members = False
@@ -24,3 +31,25 @@ import pandas as pd
 import mojoview as mv
 from mojoview import kernels
 """
+
+
+class BuiltinKernels(SphinxDirective):
+    """Documents every built-in kernel: they are objects, not functions, so autodoc would show them as data."""
+
+    def run(self):
+        lines = []
+        for name in mojoview.kernels.__all__:
+            kernel = getattr(mojoview.kernels, name)
+            if not isinstance(kernel, mojoview.kernels.Kernel):
+                continue
+            call, _, text = inspect.cleandoc(kernel.__doc__).partition("\n")
+            body = text.strip("\n").splitlines()
+            self.env.app.emit("autodoc-process-docstring", "function", f"mojoview.kernels.{name}", kernel, None, body)
+            lines += [f".. py:function:: mojoview.kernels.{call}", "", *(f"   {line}" for line in body), ""]
+        container = nodes.container()
+        self.state.nested_parse(StringList(lines, source="kernels"), 0, container)
+        return container.children
+
+
+def setup(app):
+    app.add_directive("builtin-kernels", BuiltinKernels)

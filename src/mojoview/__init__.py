@@ -5,6 +5,7 @@ that is heavy is imported when it is first used.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
@@ -26,29 +27,52 @@ from mojoview.memory.errors import (
     StaleError,
     ZeroCopyError,
 )
-from mojoview.sharing import SegmentInfo, cleanup, segments, unlink
 from mojoview.views import View, from_ptr, view
+
+if TYPE_CHECKING:
+    from mojoview.kernels.include import get_mojo_include
+    from mojoview.kernels.loader import load
+    from mojoview.kernels.module import KernelModule
+    from mojoview.sharing import (
+        Pool,
+        SegmentInfo,
+        SharedArray,
+        Snapshot,
+        State,
+        attach,
+        cleanup,
+        segments,
+        share,
+        unlink,
+    )
+    from mojoview.sharing.ring import Ring
 
 __all__ = [
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
     "KernelError",
+    "KernelModule",
     "LayoutError",
     "MaskError",
     "MojoViewError",
     "OverlapError",
     "Param",
+    "Pool",
     "ReadOnlyError",
     "ReleasedError",
     "Ring",
     "SegmentInfo",
     "ShapeError",
+    "SharedArray",
     "Signature",
+    "Snapshot",
     "StaleError",
+    "State",
     "View",
     "ZeroCopyError",
     "__version__",
+    "attach",
     "build_config",
     "cleanup",
     "from_ptr",
@@ -57,13 +81,21 @@ __all__ = [
     "kernels",
     "load",
     "segments",
+    "share",
     "unlink",
     "view",
 ]
 
 # Where these are defined they bring the compiler's machinery with them.
-_LATER = {"get_mojo_include": "mojoview.kernels.include", "load": "mojoview.kernels.loader",
-          "Ring": "mojoview.sharing.ring"}
+_LATER = {
+    "KernelModule": "mojoview.kernels.module",
+    "get_mojo_include": "mojoview.kernels.include",
+    "load": "mojoview.kernels.loader",
+    "Ring": "mojoview.sharing.ring",
+} | dict.fromkeys(
+    ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
+    "mojoview.sharing",
+)
 
 
 def build_config() -> dict[str, object]:
@@ -109,6 +141,10 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'mojoview' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 _register()

@@ -46,6 +46,7 @@ def route(request, monkeypatch):
 @pytest.fixture
 def address():
     """Where pandas itself says that the values of a column begin."""
+
     def of(df, position):
         block = df._mgr.blocks[df._mgr.blknos[position]]
         values = block.values
@@ -54,4 +55,5 @@ def address():
         for name in ("_ndarray", "_data", "_codes"):
             values = getattr(values, name, values) if not isinstance(values, np.ndarray) else values
         return values.__array_interface__["data"][0]
+
     return of

@@ -10,8 +10,30 @@ from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, MojoVie
 
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
-NUMBERS = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
-           "complex128", "complex64", "M8[ns]", "M8[us]", "M8[ms]", "M8[s]", "m8[ns]", "m8[us]", "m8[ms]", "m8[s]"]
+NUMBERS = [
+    "float64",
+    "float32",
+    "float16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint64",
+    "uint32",
+    "uint16",
+    "uint8",
+    "bool",
+    "complex128",
+    "complex64",
+    "M8[ns]",
+    "M8[us]",
+    "M8[ms]",
+    "M8[s]",
+    "m8[ns]",
+    "m8[us]",
+    "m8[ms]",
+    "m8[s]",
+]
 
 
 def numbers(dtype, n=5):
@@ -29,21 +51,37 @@ def test_numpy_dtypes_share_pandas_memory(dtype, n, route, cow, address):
     v = df.mojo.view("x")
     assert isinstance(v, ColumnView)
     assert (v.shape, v.dtype, v.logical_dtype) == ((n,), np.dtype(dtype), df["x"].dtype)
-    assert v.readonly and v.mask is None and v.offset == 0 and v.chunks[0] is v
-    assert v.frozen is cow and not v.stale
+    assert v.readonly
+    assert v.mask is None
+    assert v.offset == 0
+    assert v.chunks[0] is v
+    assert v.frozen is cow
+    assert not v.stale
     if n:
         assert v.ptr == address(df, 1)
     assert v.strides == df["x"].to_numpy().strides or n < 2
     np.testing.assert_array_equal(np.asarray(v), df["x"].to_numpy())
-    assert np.asarray(v).dtype == df["x"].dtype and not np.asarray(v).flags.writeable
+    assert np.asarray(v).dtype == df["x"].dtype
+    assert not np.asarray(v).flags.writeable
 
 
-@pytest.mark.parametrize(("dtype", "data"), [("Int64", [1, 2, 3]), ("Int8", [1, 2, 3]), ("UInt16", [1, 2, 3]), ("Float32", [1, 2, 3]),
-                                             ("Float64", [1, 2, 3]), ("boolean", [True, False, True])])
+@pytest.mark.parametrize(
+    ("dtype", "data"),
+    [
+        ("Int64", [1, 2, 3]),
+        ("Int8", [1, 2, 3]),
+        ("UInt16", [1, 2, 3]),
+        ("Float32", [1, 2, 3]),
+        ("Float64", [1, 2, 3]),
+        ("boolean", [True, False, True]),
+    ],
+)
 def test_masked_without_missing_values(dtype, data, route, address):
     df = pd.DataFrame({"x": pd.array(data, dtype=dtype)})
     v = df.mojo.view("x")
-    assert v.mask is None and v.ptr == address(df, 0) and v.logical_dtype == df["x"].dtype
+    assert v.mask is None
+    assert v.ptr == address(df, 0)
+    assert v.logical_dtype == df["x"].dtype
     assert np.asarray(v).tolist() == data
     assert df.mojo.view("x", na="mask").mask is not None
 
@@ -55,7 +93,8 @@ def test_case_b67_masked_carries_values_and_mask(route, address):
     with pytest.raises(MaskError, match=r"'x'"):
         df.mojo.view()
     v = df.mojo.view("x", na="mask")
-    assert v.ptr == address(df, 0) and v.dtype == np.int64
+    assert v.ptr == address(df, 0)
+    assert v.dtype == np.int64
     assert np.asarray(v.mask).tolist() == [False, True, False]
     assert np.asarray(v.data)[[0, 2]].tolist() == [1, 3]
     masked = df["x"].array._mask
@@ -63,7 +102,8 @@ def test_case_b67_masked_carries_values_and_mask(route, address):
     with pytest.raises(MaskError):
         memoryview(v)
     ignored = df.mojo.view("x", na="ignore")
-    assert ignored.mask is None and ignored.ptr == v.ptr
+    assert ignored.mask is None
+    assert ignored.ptr == v.ptr
     frame = df.mojo.view(na="mask")
     assert np.asarray(frame["x"].mask).tolist() == [False, True, False]
 
@@ -73,8 +113,11 @@ def test_categories_are_codes_with_a_computed_mask(route, address):
     with pytest.raises(MaskError, match=r"'x'.*category.*1 missing"):
         df.mojo.view("x")
     v = df.mojo.view("x", na="mask")
-    assert v.ptr == address(df, 0) and v.dtype == np.int8 and v.logical_dtype == df["x"].dtype
-    assert np.asarray(v.data).tolist() == [1, -1, 0] and np.asarray(v.mask).tolist() == [False, True, False]
+    assert v.ptr == address(df, 0)
+    assert v.dtype == np.int8
+    assert v.logical_dtype == df["x"].dtype
+    assert np.asarray(v.data).tolist() == [1, -1, 0]
+    assert np.asarray(v.mask).tolist() == [False, True, False]
     assert np.asarray(df.mojo.view("x", na="ignore")).tolist() == [1, -1, 0]
     assert np.asarray(df.dropna().mojo.view("x")).tolist() == [1, 0]
     assert not v.stale
@@ -83,9 +126,11 @@ def test_categories_are_codes_with_a_computed_mask(route, address):
 def test_time_zones_are_kept_in_the_logical_dtype(route, address):
     df = pd.DataFrame({"x": pd.DatetimeIndex(["2024-03-31 00:00", "NaT"], tz="Europe/Vienna")})
     v = df.mojo.view("x")
-    assert v.ptr == address(df, 0) and v.logical_dtype == df["x"].dtype
+    assert v.ptr == address(df, 0)
+    assert v.logical_dtype == df["x"].dtype
     assert v.dtype == np.dtype(f"M8[{df['x'].dtype.unit}]")
-    assert np.asarray(v)[0] == np.datetime64("2024-03-30T23:00") and np.isnat(np.asarray(v)[1])
+    assert np.asarray(v)[0] == np.datetime64("2024-03-30T23:00")
+    assert np.isnat(np.asarray(v)[1])
 
 
 def test_periods_are_ordinals(route, address):
@@ -99,12 +144,16 @@ def test_periods_are_ordinals(route, address):
 def test_an_interval_column_alone_gives_its_ends(breaks, route):
     df = pd.DataFrame({"iv": pd.arrays.IntervalArray.from_breaks(breaks), "x": [1.0, 2.0]})
     ends = df.mojo.view("iv")
-    assert isinstance(ends, FrameView) and list(ends) == ["left", "right"] and ends.shape == (2, 2)
-    assert np.asarray(ends["left"]).tolist() == breaks[:2] and np.asarray(ends["right"]).tolist() == breaks[1:]
+    assert isinstance(ends, FrameView)
+    assert list(ends) == ["left", "right"]
+    assert ends.shape == (2, 2)
+    assert np.asarray(ends["left"]).tolist() == breaks[:2]
+    assert np.asarray(ends["right"]).tolist() == breaks[1:]
     kept = df._mgr.blocks[df._mgr.blknos[0]].values
     assert ends["left"].ptr == kept._left.__array_interface__["data"][0]
     assert ends["right"].ptr == kept._right.__array_interface__["data"][0]
-    assert not ends.stale and not ends["left"].stale
+    assert not ends.stale
+    assert not ends["left"].stale
     for options in ({}, {"copy": "if_needed"}, {"copy": "always"}):
         with pytest.raises(ZeroCopyError, match=r"'iv'.*interval.*two arrays.*label"):
             df.mojo.view(**options)
@@ -114,7 +163,9 @@ def test_the_ends_of_an_interval_column_are_pinned(cow_on):
     df = pd.DataFrame({"iv": pd.arrays.IntervalArray.from_breaks([0, 1, 2])})
     left = df.mojo.view("iv")["left"]
     df.iloc[0, 0] = pd.Interval(7, 9)
-    assert np.asarray(left).tolist() == [0, 1] and left.frozen and left.stale
+    assert np.asarray(left).tolist() == [0, 1]
+    assert left.frozen
+    assert left.stale
 
 
 @pytest.mark.parametrize("fill", [0.0, np.nan])
@@ -123,29 +174,46 @@ def test_a_sparse_column_alone_gives_indices_and_values(fill, route):
     df = pd.DataFrame({"sp": pd.arrays.SparseArray(values, fill_value=fill, kind="integer")})
     parts = df.mojo.view("sp")
     assert list(parts) == ["indices", "values"]
-    assert np.asarray(parts["indices"]).tolist() == [1, 3] and np.asarray(parts["values"]).tolist() == [5.0, 7.0]
+    assert np.asarray(parts["indices"]).tolist() == [1, 3]
+    assert np.asarray(parts["values"]).tolist() == [5.0, 7.0]
     kept = df._mgr.blocks[0].values
     assert parts["values"].ptr == kept.sp_values.__array_interface__["data"][0]
-    with pytest.raises(ZeroCopyError, match="'sp'.*Sparse"):
+    with pytest.raises(ZeroCopyError, match=r"'sp'.*Sparse"):
         df.mojo.view()
     dense = df.mojo.view("sp", copy="if_needed")
     np.testing.assert_array_equal(np.asarray(dense), values)
-    assert dense.frozen and dense.stale
+    assert dense.frozen
+    assert dense.stale
 
 
-# -- what is refused ------------------------------------------------------------------------------------------------------
+# -- what is refused
+# ------------------------------------------------------------------------------------------------------
+
 
 def long_double():
-    return pytest.param(lambda: np.ones(2, np.longdouble), ZeroCopyError, "long double", "astype",
-                        marks=pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is double here"))
+    return pytest.param(
+        lambda: np.ones(2, np.longdouble),
+        ZeroCopyError,
+        "long double",
+        "astype",
+        marks=pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is double here"),
+    )
 
 
 REFUSED = [
     pytest.param(lambda: np.ones(2, ">f8"), ZeroCopyError, "big-endian", "if_needed", id="big-endian float"),
     pytest.param(lambda: np.ones(2, ">i4"), ZeroCopyError, "big-endian", "if_needed", id="big-endian int"),
     pytest.param(lambda: np.array([object(), 1], object), DTypeError, "Python objects", "astype", id="object"),
-    pytest.param(lambda: pd.array(["a", None], dtype="string[python]"), DTypeError, "Python strings", "category", id="string[python]"),
-    pytest.param(lambda: pd.arrays.SparseArray([0, 1], kind="block"), ZeroCopyError, "only the", "if_needed", id="sparse in runs"),
+    pytest.param(
+        lambda: pd.array(["a", None], dtype="string[python]"),
+        DTypeError,
+        "Python strings",
+        "category",
+        id="string[python]",
+    ),
+    pytest.param(
+        lambda: pd.arrays.SparseArray([0, 1], kind="block"), ZeroCopyError, "only the", "if_needed", id="sparse in runs"
+    ),
     long_double(),
 ]
 
@@ -154,8 +222,13 @@ REFUSED = [
 def test_refusals_name_column_dtype_reason_and_remedy(make, kind, reason, remedy, route):
     df = pd.DataFrame({"fine": [1.0, 2.0], "odd": pd.Series(make(), copy=False)})
     dtype = str(df["odd"].dtype)
-    calls = [lambda: df.mojo.view("odd"), lambda: df.mojo.iview(-1), lambda: df.mojo.view(), lambda: df.mojo.view(["odd"]),
-             lambda: df["odd"].mojo.view()]
+    calls = [
+        lambda: df.mojo.view("odd"),
+        lambda: df.mojo.iview(-1),
+        lambda: df.mojo.view(),
+        lambda: df.mojo.view(["odd"]),
+        lambda: df["odd"].mojo.view(),
+    ]
     for call in calls:
         with pytest.raises(kind) as caught:
             call()
@@ -166,7 +239,8 @@ def test_refusals_name_column_dtype_reason_and_remedy(make, kind, reason, remedy
         assert isinstance(caught.value, (ValueError, TypeError))
     assert df.mojo.view("fine").shape == (2,)
     row = df.mojo.explain().iloc[1]
-    assert not row["zero_copy"] and reason in row["reason"]
+    assert not row["zero_copy"]
+    assert reason in row["reason"]
 
 
 def test_case_b03_byte_order_is_named_or_converted(route):
@@ -174,7 +248,9 @@ def test_case_b03_byte_order_is_named_or_converted(route):
     with pytest.raises(ValueError, match="byte order is big-endian"):
         df.mojo.view("x")
     v = df.mojo.view("x", copy="if_needed")
-    assert v.dtype == np.dtype("f4") and v.dtype.isnative and np.asarray(v).sum() == 45
+    assert v.dtype == np.dtype("f4")
+    assert v.dtype.isnative
+    assert np.asarray(v).sum() == 45
     assert df.mojo.view(copy="if_needed")["x"].frozen
 
 
@@ -189,7 +265,8 @@ def test_unaligned_memory_is_refused_or_copied():
     with pytest.raises(ZeroCopyError):
         df.mojo.view()
     v = df.mojo.view("x", copy="if_needed")
-    assert v.aligned and v.ptr % 64 == 0
+    assert v.aligned
+    assert v.ptr % 64 == 0
 
 
 def test_unaligned_series_is_refused():
@@ -206,20 +283,31 @@ def test_default_strings_say_why():
 
 def test_arrow_columns_are_explained_refused_and_converted(route):
     pa = pytest.importorskip("pyarrow")
-    table = {"i": pd.arrays.ArrowExtensionArray(pa.chunked_array([[1, None], [3]])),
-             "b": pd.arrays.ArrowExtensionArray(pa.chunked_array([[True, False, True]])),
-             "t": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.timestamp("us"))])),
-             "s": pd.arrays.ArrowExtensionArray(pa.chunked_array([["a", "b", "c"]])),
-             "d": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.decimal128(10, 2))]))}
+    table = {
+        "i": pd.arrays.ArrowExtensionArray(pa.chunked_array([[1, None], [3]])),
+        "b": pd.arrays.ArrowExtensionArray(pa.chunked_array([[True, False, True]])),
+        "t": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.timestamp("us"))])),
+        "s": pd.arrays.ArrowExtensionArray(pa.chunked_array([["a", "b", "c"]])),
+        "d": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.decimal128(10, 2))])),
+    }
     df = pd.DataFrame(table)
-    for label, kind in (("i", ZeroCopyError), ("b", ZeroCopyError), ("t", ZeroCopyError), ("s", DTypeError), ("d", DTypeError)):
+    for label, kind in (
+        ("i", ZeroCopyError),
+        ("b", ZeroCopyError),
+        ("t", ZeroCopyError),
+        ("s", DTypeError),
+        ("d", DTypeError),
+    ):
         with pytest.raises(kind, match=f"'{label}'"):
             df.mojo.view(label)
     explained = df.mojo.explain()
-    assert not explained["zero_copy"].any() and explained["reason"].str.contains("Arrow").all()
+    assert not explained["zero_copy"].any()
+    assert explained["reason"].str.contains("Arrow").all()
     v = df.mojo.view("i", copy="if_needed", na="mask")
-    assert v.dtype == np.int64 and np.asarray(v.mask).tolist() == [False, True, False]
-    assert np.asarray(v.data)[[0, 2]].tolist() == [1, 3] and v.frozen
+    assert v.dtype == np.int64
+    assert np.asarray(v.mask).tolist() == [False, True, False]
+    assert np.asarray(v.data)[[0, 2]].tolist() == [1, 3]
+    assert v.frozen
     assert np.asarray(df.mojo.view("b", copy="if_needed")).tolist() == [True, False, True]
     assert np.asarray(df.mojo.view("t", copy="if_needed")).astype("M8[us]").astype("i8").tolist() == [1, 2, 3]
     with pytest.raises(DTypeError):
@@ -233,13 +321,21 @@ def test_arrow_strings_are_refused_with_a_reason():
         df.mojo.view("s")
 
 
-# -- options --------------------------------------------------------------------------------------------------------------
+# -- options
+# --------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("option", ["copy", "na", "layout"])
 def test_unknown_options_are_refused(option):
     df = pd.DataFrame({"x": [1.0]})
-    for call in (df.mojo.view, lambda **kw: df.mojo.view("x", **kw), lambda **kw: df.mojo.view(["x"], **kw),
-                 lambda **kw: df.mojo.iview(0, **kw), df["x"].mojo.view, df.index.mojo.view):
+    for call in (
+        df.mojo.view,
+        lambda **kw: df.mojo.view("x", **kw),
+        lambda **kw: df.mojo.view(["x"], **kw),
+        lambda **kw: df.mojo.iview(0, **kw),
+        df["x"].mojo.view,
+        df.index.mojo.view,
+    ):
         with pytest.raises(ArgumentError, match=rf"{option}='maybe'"):
             call(**{option: "maybe"})
 
@@ -248,7 +344,10 @@ def test_unknown_options_are_refused(option):
 def test_copy_always_owns_aligned_memory(dtype, route, address):
     df = pd.DataFrame({"x": pd.array([1, 2, 3]).astype(dtype) if dtype != "M8[ns]" else np.arange(3).view("M8[ns]")})
     v = df.mojo.view("x", copy="always")
-    assert v.ptr != address(df, 0) and v.ptr % 64 == 0 and v.frozen and v.readonly
+    assert v.ptr != address(df, 0)
+    assert v.ptr % 64 == 0
+    assert v.frozen
+    assert v.readonly
     assert df.mojo.view(copy="always")["x"].ptr not in (address(df, 0), 0)
     assert df.mojo.view("x", copy="if_needed").ptr == address(df, 0)
 
@@ -260,10 +359,13 @@ def test_layout_of_a_strided_column(layout, route):
     with pytest.raises(ZeroCopyError, match=rf"'b'.*layout='{layout}'.*24 bytes"):
         df.mojo.view("b", layout=layout)
     v = df.mojo.view("b", layout=layout, copy="if_needed")
-    assert v.strides == (8,) and np.asarray(v).tolist() == [1.0, 4.0, 7.0, 10.0]
+    assert v.strides == (8,)
+    assert np.asarray(v).tolist() == [1.0, 4.0, 7.0, 10.0]
 
 
-# -- Series and Index -----------------------------------------------------------------------------------------------------
+# -- Series and Index
+# -----------------------------------------------------------------------------------------------------
+
 
 def test_series_view_is_the_frames_memory(address):
     df = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
@@ -271,14 +373,26 @@ def test_series_view_is_the_frames_memory(address):
     assert mv.view(df["b"]).ptr == address(df, 1)
 
 
-@pytest.mark.parametrize("make", [lambda: pd.Index([1.5, 2.5, 3.5]), lambda: pd.Index([1, 2, 3]),
-                                  lambda: pd.date_range("2024", periods=3), lambda: pd.date_range("2024", periods=3, tz="UTC"),
-                                  lambda: pd.timedelta_range("1s", periods=3), lambda: pd.period_range("2024", periods=3, freq="D"),
-                                  lambda: pd.CategoricalIndex(["a", "b", "a"]), lambda: pd.Index(pd.array([1, 2, 3], dtype="Int64"))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pd.Index([1.5, 2.5, 3.5]),
+        lambda: pd.Index([1, 2, 3]),
+        lambda: pd.date_range("2024", periods=3),
+        lambda: pd.date_range("2024", periods=3, tz="UTC"),
+        lambda: pd.timedelta_range("1s", periods=3),
+        lambda: pd.period_range("2024", periods=3, freq="D"),
+        lambda: pd.CategoricalIndex(["a", "b", "a"]),
+        lambda: pd.Index(pd.array([1, 2, 3], dtype="Int64")),
+    ],
+)
 def test_index_views_share_and_are_read_only(make):
     index = make()
     v = index.mojo.view()
-    assert v.shape == (3,) and v.readonly and not v.stale and v.logical_dtype == index.dtype
+    assert v.shape == (3,)
+    assert v.readonly
+    assert not v.stale
+    assert v.logical_dtype == index.dtype
     kept = index._values
     for name in ("_ndarray", "_data"):
         kept = getattr(kept, name, kept) if not isinstance(kept, np.ndarray) else kept
@@ -288,7 +402,7 @@ def test_index_views_share_and_are_read_only(make):
 
 
 def test_index_without_memory_of_its_own_is_refused():
-    with pytest.raises(ZeroCopyError, match="RangeIndex.*if_needed"):
+    with pytest.raises(ZeroCopyError, match=r"RangeIndex.*if_needed"):
         pd.RangeIndex(3).mojo.view()
     assert np.asarray(pd.RangeIndex(1, 7, 2).mojo.view(copy="if_needed")).tolist() == [1, 3, 5]
     with pytest.raises(ZeroCopyError, match=r"MultiIndex.*codes"):
@@ -312,4 +426,6 @@ def test_released_views_say_so():
     for name in ("ptr", "frozen", "stale", "logical_dtype", "offset", "chunks"):
         with pytest.raises(ReleasedError):
             getattr(v, name)
-    assert v.closed and "released" in repr(v) and "released" in v._repr_html_()
+    assert v.closed
+    assert "released" in repr(v)
+    assert "released" in v._repr_html_()

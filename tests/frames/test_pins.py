@@ -8,7 +8,9 @@ import pytest
 
 from mojoview.memory.errors import ReadOnlyError
 
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # deprecated in pandas 3.1, and what these tests are about
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The inplace keyword"
+)  # deprecated in pandas 3.1, and what these tests are about
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
 
@@ -73,23 +75,45 @@ def sort(df):
 
 
 # The table of in-place writes; the second member says whether memory changes without a pin.
-WRITES = [(iloc, True), (loc, True), (at, True), (iat, True), (boolean_write, True), (whole_replace, True), (whole_mask, True),
-          (update, True), (fillna, True), (clip, True), (loc_column, True), (whole_interpolate, True), (add, False), (set_column, False),
-          (sort, False)]
+WRITES = [
+    (iloc, True),
+    (loc, True),
+    (at, True),
+    (iat, True),
+    (boolean_write, True),
+    (whole_replace, True),
+    (whole_mask, True),
+    (update, True),
+    (fillna, True),
+    (clip, True),
+    (loc_column, True),
+    (whole_interpolate, True),
+    (add, False),
+    (set_column, False),
+    (sort, False),
+]
 
 
 def make():
     return pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0], "b": [4.0, 5.0, 6.0, 7.0]})
 
 
-@pytest.mark.parametrize("take", [lambda df: df.mojo.view(), lambda df: {"a": df.mojo.view("a"), "b": df.mojo.view("b")},
-                                  lambda df: df.mojo.view(["a", "b"])], ids=["frame", "columns", "list"])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda df: df.mojo.view(),
+        lambda df: {"a": df.mojo.view("a"), "b": df.mojo.view("b")},
+        lambda df: df.mojo.view(["a", "b"]),
+    ],
+    ids=["frame", "columns", "list"],
+)
 @pytest.mark.parametrize("write", [write for write, _ in WRITES], ids=lambda write: write.__name__)
 def test_fifteen_in_place_writes_leave_the_view_unchanged(write, take, route, cow_on):
     df, expected = make(), make()
     views = take(df)
     a, b = views["a"], views["b"]
-    assert a.frozen and b.frozen
+    assert a.frozen
+    assert b.frozen
     write(df)
     np.testing.assert_array_equal(np.asarray(a), expected["a"].to_numpy())
     np.testing.assert_array_equal(np.asarray(b), expected["b"].to_numpy())
@@ -113,16 +137,24 @@ def test_without_a_pin_the_same_writes_go_in_place(write, reaches, cow_on):
 def test_without_copy_on_write_a_view_is_a_live_window(route):
     df = make()
     v = df.mojo.view("a")
-    assert not v.frozen and not df.mojo.view().frozen
+    assert not v.frozen
+    assert not df.mojo.view().frozen
     df.iloc[0, 0] = 99.0
-    assert np.asarray(v)[0] == 99.0 and not v.stale
+    assert np.asarray(v)[0] == 99.0
+    assert not v.stale
 
 
 def test_pins_end_with_their_views(cow_on):
     df = make()
     block = df._mgr.blocks[0]
-    for take in (lambda: df.mojo.view(), lambda: df.mojo.view("a"), lambda: df.mojo.view()["b"], lambda: df.mojo.view("a")[1:],
-                 lambda: df.mojo.block(), lambda: np.asarray(df.mojo.view("a"))):
+    for take in (
+        lambda: df.mojo.view(),
+        lambda: df.mojo.view("a"),
+        lambda: df.mojo.view()["b"],
+        lambda: df.mojo.view("a")[1:],
+        lambda: df.mojo.block(),
+        lambda: np.asarray(df.mojo.view("a")),
+    ):
         held = take()
         assert block.refs.has_reference()
         del held
@@ -130,7 +162,8 @@ def test_pins_end_with_their_views(cow_on):
     frame = df.mojo.view()
     column = frame["a"]
     frame.release()
-    assert block.refs.has_reference() and column[0] == 0.0
+    assert block.refs.has_reference()
+    assert column[0] == 0.0
     column.release()
     assert not block.refs.has_reference()
 
@@ -148,9 +181,13 @@ def test_stale_follows_the_block(route, cow_on):
     frame = df.mojo.view()
     a, n = frame["a"], frame["n"]
     df.insert(0, "first", 1.0)
-    assert not a.stale and not n.stale and not frame.stale
+    assert not a.stale
+    assert not n.stale
+    assert not frame.stale
     df.loc[0, "n"] = 9
-    assert n.stale and not a.stale and frame.stale
+    assert n.stale
+    assert not a.stale
+    assert frame.stale
     df.drop(columns="a", inplace=True)
     assert a.stale
     assert not df.mojo.view().stale
@@ -160,7 +197,15 @@ def test_reading_does_not_make_stale(cow_on):
     df = make()
     df["c"] = 1.0
     frame = df.mojo.view()
-    for read in (df.sum, df.describe, df.copy, lambda: df.groupby("a").sum(), lambda: repr(df), df.to_numpy, lambda: df.merge(df, on="a")):
+    for read in (
+        df.sum,
+        df.describe,
+        df.copy,
+        lambda: df.groupby("a").sum(),
+        lambda: repr(df),
+        df.to_numpy,
+        lambda: df.merge(df, on="a"),
+    ):
         read()
     assert not frame.stale
 
@@ -170,8 +215,15 @@ def test_a_view_outlives_its_frame(route):
     frame, column, series = df.mojo.view(), df.mojo.view("b"), df["b"].mojo.view()
     del df
     gc.collect()
-    assert np.asarray(column).tolist() == [4.0, 5.0, 6.0, 7.0] == np.asarray(series).tolist() == np.asarray(frame["b"]).tolist()
-    assert not column.stale and not frame.stale and frame.shape == (4, 2)
+    assert (
+        np.asarray(column).tolist()
+        == [4.0, 5.0, 6.0, 7.0]
+        == np.asarray(series).tolist()
+        == np.asarray(frame["b"]).tolist()
+    )
+    assert not column.stale
+    assert not frame.stale
+    assert frame.shape == (4, 2)
 
 
 def test_case_b65_views_are_read_only_and_writing_needs_a_door(cow_on):
@@ -219,4 +271,5 @@ def test_a_pin_turns_read_only_blocks_into_copy_on_write(kind, cow_on):
         df.iloc[0, 0] = 9.0
     v = df.mojo.view("a")
     df.iloc[0, 0] = 9.0
-    assert df.iloc[0, 0] == 9.0 and v[0] == 1.0
+    assert df.iloc[0, 0] == 9.0
+    assert v[0] == 1.0

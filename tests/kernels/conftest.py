@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -116,3 +117,50 @@ def describe():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+class Fake:
+    """The stand-in compiler, its log and a source file."""
+
+    text = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n    return a + b\n'
+
+    def __init__(self, tmp_path, monkeypatch):
+        self.root, self.patch = tmp_path, monkeypatch
+        self.log, self.cache = tmp_path / "log", tmp_path / "cache" / "mojo"
+        program = tmp_path / "mojo"
+        program.write_text(f"#!{sys.executable}\n" + (HERE / "fake_mojo.py").read_text())
+        program.chmod(0o755)
+        self.source = self.write("source", "fake.mojo")
+        self.mode("")
+        for name, value in {"MOJO": program, "FAKE_LOG": self.log, "MOJOVIEW_CACHE_DIR": tmp_path / "cache"}.items():
+            monkeypatch.setenv(name, str(value))
+
+    def write(self, folder, name, text=text):
+        path = self.root / folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def mode(self, mode):
+        self.patch.setenv("FAKE_MODE", mode)
+
+    @property
+    def builds(self):
+        return [line for line in self.lines if line.startswith("shared-lib")]
+
+    @property
+    def lines(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def entry(self):
+        (only,) = (p for p in self.cache.iterdir() if p.is_dir())
+        return only
+
+    def left_over(self):
+        return sorted(p.name for p in self.cache.glob("*.*") if p.suffix in (".tmp", ".lock"))
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    return Fake(tmp_path, monkeypatch)

@@ -28,6 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from mojoview.cli import ring
 
             return ring.run(arguments)
+        if arguments.command == "shm":
+            from mojoview.cli import shm
+
+            if arguments.action == "list":
+                return emit(shm.listing(), shm.describe_listing, json=arguments.json)
+            if arguments.action == "info":
+                return emit(shm.info(arguments.name), shm.describe_info, json=arguments.json)
+            return emit(shm.collect(), shm.describe_collected, json=arguments.json)
         from mojoview.cli import bench
 
         return emit(bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json), bench.describe, json=arguments.json)
@@ -52,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
     ring = commands.add_parser("ring", help="telemetry rings: top, tail, record, replay, check, export, histogram")
     add_ring_arguments(ring)
-    for command in (doctor, demo, bench):
+    shm = commands.add_parser("shm", help="shared memory: what there is, whose it is, what dead processes left")
+    actions = shm.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shm_list = actions.add_parser("list", help="every segment of this machine that this user may see")
+    shm_info = actions.add_parser("info", help="the header of one segment")
+    shm_info.add_argument("name")
+    shm_gc = actions.add_parser("gc", help="remove the names whose owners are dead, and only those")
+    for command in (doctor, demo, bench, shm_list, shm_info, shm_gc):
         command.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser

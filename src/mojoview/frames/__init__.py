@@ -1,7 +1,8 @@
 """pandas: the accessors `df.mojo`, `series.mojo` and `index.mojo`, and the views that they make.
 
 The only room that imports pandas, and `_blocks` its only file that touches pandas' internals. Must not know cuda.
-Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_writing`, `_accessors`.
+Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_writing`,
+`_accessors`.
 """
 
 from mojoview.frames._accessors import register

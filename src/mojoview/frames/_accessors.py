@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from mojoview.frames import _blocks
 from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._describe import describe
 from mojoview.frames._explain import facts_of_object, table
 from mojoview.frames._frame import (
-    FrameView, block_views, column_view, frame_view, normalize, position_of, positions_of, single_block,
+    FrameView,
+    block_views,
+    column_view,
+    frame_view,
+    normalize,
+    position_of,
+    positions_of,
+    single_block,
 )
-from mojoview.frames._storage import check_options, resolve, storage
 from mojoview.frames._records import install as install_records
+from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
 from mojoview.frames._writing import assign, lease, require_copy_on_write
+from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import AccessorError, ZeroCopyError
+
+if TYPE_CHECKING:
+    from mojoview.frames._shared import SharedFrame
 
 __all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
 
@@ -25,8 +37,8 @@ __all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccess
 class FrameAccessor:
     """Zero-copy views of a DataFrame's columns, as ``df.mojo``.
 
-    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and `assign`
-    (publish finished memory). `explain` says what lies where.
+    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and
+    `assign` (publish finished memory). `explain` says what lies where.
 
     Thread safety: any thread may take views of a frame that no thread is writing to.
 
@@ -43,35 +55,42 @@ class FrameAccessor:
     def __init__(self, obj: pd.DataFrame) -> None:
         self._obj = obj
 
-    def view(self, columns: Any = None, *, copy: str = "never", na: str = "error", layout: str = "any") -> FrameView | ColumnView:
+    def view(
+        self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
+    ) -> FrameView | ColumnView:
         """Views of the columns: all, some, or one.
 
         Parameters
         ----------
         columns : label or list of labels, optional
-            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All columns by default.
+            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All
+            columns by default.
         copy : {"never", "if_needed", "always"}
-            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always" copies all.
+            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
+            copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the values alone
-            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own memory; that of a
-            categorical is computed, for pandas stores none. NaN and NaT are ordinary values of float and datetime columns.
+            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the
+            values alone (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas'
+            own memory; that of a categorical is computed, for pandas stores none. NaN and NaT are ordinary values of
+            float and datetime columns.
         layout : {"any", "contiguous", "f", "c"}
-            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single column has all of
-            them when it lies in one piece.
+            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
+            column has all of them when it lies in one piece.
 
         Returns
         -------
         FrameView or ColumnView
-            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to it, so that the view
-            keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in `logical_dtype`; periods are int64
-            ordinals, categories their codes. A column of intervals or of sparse values consists of two arrays: asked for alone, it gives
-            a FrameView of "left" and "right", or of "indices" and "values".
+            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
+            it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
+            `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
+            values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
+            and "values".
 
         Raises
         ------
         ZeroCopyError
-            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column, dtype, reason, remedy.
+            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column,
+            dtype, reason, remedy.
         DTypeError
             A column holds references (object, Python strings) or no fixed-size numbers.
         MaskError
@@ -90,7 +109,7 @@ class FrameAccessor:
         >>> import pandas as pd, mojoview
         >>> df = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64")})
         >>> v = df.mojo.view("n", na="mask")
-        >>> (v.data[0], v.mask[1])
+        >>> int(v.data[0]), bool(v.mask[1])
         (1, True)
         """
         df = self._obj
@@ -103,7 +122,9 @@ class FrameAccessor:
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
-    def iview(self, pos: int, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def iview(
+        self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
+    ) -> ColumnView | FrameView:
         """A view of the column at a position, where labels are duplicate or unknown.
 
         Parameters
@@ -131,7 +152,7 @@ class FrameAccessor:
         --------
         >>> import pandas as pd, mojoview
         >>> df = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
-        >>> df.mojo.iview(-1)[0]
+        >>> float(df.mojo.iview(-1)[0])
         2.0
         """
         check_options(copy, na, layout)
@@ -153,7 +174,8 @@ class FrameAccessor:
         Raises
         ------
         ZeroCopyError
-            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the way.
+            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the
+            way.
         MaskError, DTypeError
             The block has missing values, or no numbers.
 
@@ -177,7 +199,8 @@ class FrameAccessor:
         Returns
         -------
         tuple of BlockView
-            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks of one row.
+            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks
+            of one row.
 
         Raises
         ------
@@ -202,8 +225,9 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`, `shared` (pandas knows
-            another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by the caller.
+            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`,
+            `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
+            the caller.
 
         Notes
         -----
@@ -217,6 +241,45 @@ class FrameAccessor:
         [True, False]
         """
         return table(facts_of_object(self._obj))
+
+    def describe(self, columns: Any = None, *, threads: int | None = None) -> pd.DataFrame:
+        """Count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
+
+        Parameters
+        ----------
+        columns : list of labels, optional
+            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared, as `explain`
+            says.
+        threads : int, optional
+            Most threads that take part; the result has the same bits for every number of them.
+
+        Returns
+        -------
+        DataFrame
+            One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
+            `argmin, argmax` (positions, -1 where there is no element). Masked elements, NaN and NaT are skipped. Owned
+            by the caller.
+
+        Raises
+        ------
+        ColumnError, ZeroCopyError, DTypeError
+            A column asked for by name does not exist, cannot be shared, or has no statistics.
+
+        Notes
+        -----
+        Method: `mojoview.kernels.describe`. Thread safety: as `view`; lets go of the GIL for large frames.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0, float("nan")], "n": [3, 5, 4]})
+        >>> df.mojo.describe()[["count", "mean", "argmax"]].values.tolist()
+        [[2.0, 1.5, 1.0], [3.0, 4.0, 1.0]]
+        """
+        df = self._obj
+        if columns is None or isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return describe(df, None if columns is None else positions_of(df.columns, columns), threads)
+        return describe(df, [position_of(df.columns, columns)], threads)
 
     def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
         """Opens one column for writing in place, for the time of a ``with`` block.
@@ -238,7 +301,8 @@ class FrameAccessor:
         FrameError
             Copy-on-Write is off (pandas 2 by default): pandas then does not know who shares the memory.
         SharedError
-            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased already.
+            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased
+            already.
         ReadOnlyError, ZeroCopyError, DTypeError, MaskError
             The memory is read-only or cannot be shared; categories, whose codes pandas has to choose; missing values.
         StaleError, ExportedError
@@ -246,8 +310,9 @@ class FrameAccessor:
 
         Notes
         -----
-        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through pandas, and memory
-        that pandas does not track is not noticed: arrays from `Series.array`, arrays given with ``copy=False``, Arrow exports.
+        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through
+        pandas, and memory that pandas does not track is not noticed: arrays from `Series.array`, arrays given with
+        ``copy=False``, Arrow exports.
 
         Examples
         --------
@@ -268,8 +333,8 @@ class FrameAccessor:
         column : label
             An existing column is replaced, whatever its dtype; a new label becomes the last column.
         out : View or ndarray, shape (rows,)
-            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray stays in the
-            caller's hands, who must not write to it any more. Strides are kept.
+            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray
+            stays in the caller's hands, who must not write to it any more. Strides are kept.
 
         Returns
         -------
@@ -303,6 +368,56 @@ class FrameAccessor:
         """
         assign(self._obj, column, out)
 
+    def share(
+        self, name: str | None = None, *, capacity: int | None = None, slots: int = 3, prefault: bool = False,
+        reclaim: bool = False, mode: int = 0o600,
+    ) -> SharedFrame:
+        """Gives the frame to other processes as version 1 of a shared frame; `mojoview.attach(name)` reads it.
+
+        Parameters
+        ----------
+        name : str, optional
+            Anonymous memory when absent, handed over by pickling.
+        capacity : int, optional
+            Bytes that a later version may take; a quarter more than this one when absent.
+        slots : int
+            How many versions there is room for: one that is read, one that is newest, one that is written.
+        prefault : bool
+            Whether all pages come in now.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced.
+        mode : int
+            Permissions of the name.
+
+        Returns
+        -------
+        SharedFrame
+            A context manager; owns the name until `close()`.
+
+        Raises
+        ------
+        ZeroCopyError
+            A column cannot be shared; the message names it, its dtype and the remedy.
+        SegmentExists, ShmFullError
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview as mv
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> with df.mojo.share("docs-share"):
+        ...     mv.attach("docs-share").read()["x"].sum()
+        np.float64(3.0)
+        """
+        from mojoview.frames._shared import share_frame
+
+        return share_frame(
+            self._obj, name, capacity=capacity, slots=slots, prefault=prefault, reclaim=reclaim, mode=mode
+        )
+
     def __repr__(self) -> str:
         from mojoview.frames._repr import accessor_text
 
@@ -317,8 +432,8 @@ class FrameAccessor:
 class SeriesAccessor:
     """A zero-copy view of a Series, as ``series.mojo``.
 
-    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in a tenth of the
-    time.
+    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in
+    a tenth of the time.
 
     Examples
     --------
@@ -332,7 +447,7 @@ class SeriesAccessor:
     def __init__(self, obj: pd.Series) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView | FrameView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
         """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
 
         Examples
@@ -349,7 +464,8 @@ class SeriesAccessor:
         return table(facts_of_object(self._obj))
 
     def lease(self) -> AbstractContextManager[ColumnView]:
-        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the memory.
+        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the
+        memory.
 
         Raises
         ------
@@ -385,7 +501,7 @@ class IndexAccessor:
     def __init__(self, obj: pd.Index) -> None:
         self._obj = obj
 
-    def view(self, *, copy: str = "never", na: str = "error", layout: str = "any") -> ColumnView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView:
         """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
 
         Returns
@@ -396,7 +512,8 @@ class IndexAccessor:
         Raises
         ------
         ZeroCopyError
-            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view ``index.codes[level]``.
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view
+            ``index.codes[level]``.
 
         Examples
         --------
@@ -408,12 +525,16 @@ class IndexAccessor:
         index = self._obj
         name = f"{type(index).__name__} of dtype {index.dtype}"
         if isinstance(index, pd.MultiIndex):
-            raise ZeroCopyError(f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
-                                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()")
+            raise ZeroCopyError(
+                f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
+                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()"
+            )
         if isinstance(index, pd.RangeIndex):
             if copy == "never":
-                raise ZeroCopyError(f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
-                                    "use copy='if_needed', or start, stop and step themselves")
+                raise ZeroCopyError(
+                    f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
+                    "use copy='if_needed', or start, stop and step themselves"
+                )
             made = resolve(storage(index.to_numpy()), name, "always", na, layout)
         else:
             made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
@@ -438,12 +559,15 @@ class _IndexPin:
         return _blocks.cow_enabled()
 
 
-# -- registration -------------------------------------------------------------------------------------------------------
+# -- registration
+# -------------------------------------------------------------------------------------------------------
+
 
 class AccessorDescriptor:
     """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
 
-    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets ``df.mojo = 5`` hide it.
+    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets
+    ``df.mojo = 5`` hide it.
     """
 
     of_mojoview = True  # says so across a reload, which makes this class anew
@@ -456,16 +580,21 @@ class AccessorDescriptor:
         return self.accessor if obj is None else self.accessor(obj)
 
     def __set__(self, obj: Any, value: Any) -> None:
-        raise AccessorError("'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name")
+        raise AccessorError(
+            "'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name"
+        )
 
 
 def register() -> None:
     """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
     install_records()
+    ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
     api = pd.api.extensions
-    for owner, accessor, announce in ((pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
-                                      (pd.Series, SeriesAccessor, api.register_series_accessor),
-                                      (pd.Index, IndexAccessor, api.register_index_accessor)):
+    for owner, accessor, announce in (
+        (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
+        (pd.Series, SeriesAccessor, api.register_series_accessor),
+        (pd.Index, IndexAccessor, api.register_index_accessor),
+    ):
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
-        owner.mojo = AccessorDescriptor(accessor)
+        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute

@@ -1,11 +1,11 @@
 """Where pandas keeps a column, and how it is pinned there: the only file that touches pandas' internals.
 
-pandas stores columns in blocks, in no particular order: `mgr.blknos[i]` is the block of column i, `mgr.blklocs[i]` its row
-there, and `block.mgr_locs` the same seen from the block. Under Copy-on-Write pandas writes in place only while
+pandas stores columns in blocks, in no particular order: `mgr.blknos[i]` is the block of column i, `mgr.blklocs[i]` its
+row there, and `block.mgr_locs` the same seen from the block. Under Copy-on-Write pandas writes in place only while
 `block.refs` knows of one living user of the memory; an object of ours registered there makes it copy first.
 
-All of that is private, so a self-test at import compares it with what public calls say. Where it fails, `PublicSnapshot`
-does the same work through shallow copies and addresses: slower, and without leases.
+All of that is private, so a self-test at import compares it with what public calls say. Where it fails,
+`PublicSnapshot` does the same work through shallow copies and addresses: slower, and without leases.
 """
 
 from __future__ import annotations
@@ -22,8 +22,21 @@ from numpy import ndarray
 
 from mojoview.memory.errors import FrameError, SharedError
 
-__all__ = ["Origin", "Snapshot", "cow_enabled", "exclusive", "index_values", "inspect_column", "locate_block", "masked_parts", "self_test",
-           "take_column", "take_snapshot"]
+__all__ = [
+    "Origin",
+    "Snapshot",
+    "assemble",
+    "cow_enabled",
+    "exclusive",
+    "index_values",
+    "inspect_column",
+    "locate_block",
+    "masked_parts",
+    "self_test",
+    "take_column",
+    "take_snapshot",
+    "zoned_array",
+]
 
 _PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
@@ -54,7 +67,7 @@ _lease_lock = threading.Lock()
 class Snapshot:
     """The blocks of a frame or Series at one moment. While it lives, the blocks it names are pinned."""
 
-    __slots__ = ("__weakref__", "_placements", "_where", "blocks", "owner", "plain")
+    __slots__ = ("__weakref__", "_placements", "_where", "blocks", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         # The time of df.mojo.view() is spent here, for each block, and independent of rows and columns.
@@ -67,15 +80,16 @@ class Snapshot:
         self._placements: list[Any] = []
         if _leased:
             refuse_leased(blocks)
-        plain = True
+        #: Blocks that are not plain numbers as kernels take them.
+        self.odd: list[Any] = []
         for block in blocks:
             block.refs.add_index_reference(self)
-            # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done now.
+            # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done
+            # now.
             self._placements.append(block._mgr_locs)
-            if plain:
-                values = block.values
-                plain = type(values) is ndarray and values.dtype in PLAIN and values.flags.aligned
-        self.plain = plain
+            values = block.values
+            if type(values) is not ndarray or values.dtype not in PLAIN or not values.flags.aligned:
+                self.odd.append(block)
         if _leased:  # again: a lease may have begun in another thread just before the pin was there to be seen
             refuse_leased(blocks)
 
@@ -100,6 +114,13 @@ class Snapshot:
                 self._where = found
         return self._where
 
+    def odd_positions(self) -> list[int]:
+        """Of the columns in the odd blocks; work for those only."""
+        if self._where is None and self.blocks[0].ndim == 2:
+            pairs = zip(self.blocks, self._placements, strict=True)
+            return sorted(position for block, placement in pairs if block in self.odd for position in placement)
+        return [position for position, (number, _) in enumerate(self.where) if self.blocks[number] in self.odd]
+
     def cell(self, position: int) -> Cell:
         number, row = self.where[position]
         block = self.blocks[number]
@@ -114,7 +135,10 @@ class Snapshot:
         rows: list[dict[int, int]] = [{} for _ in self.blocks]
         for position, (number, row) in enumerate(self.where):
             rows[number][row] = position
-        return [(block.values, [row_of[row] for row in sorted(row_of)]) for block, row_of in zip(self.blocks, rows, strict=True)]
+        return [
+            (block.values, [row_of[row] for row in sorted(row_of)])
+            for block, row_of in zip(self.blocks, rows, strict=True)
+        ]
 
     def cell_of_block(self, number: int) -> Cell:
         block = self.blocks[number]
@@ -152,7 +176,7 @@ class Origin:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not uses(obj, self._block)
 
     @property
     def frozen(self) -> bool:
@@ -162,8 +186,10 @@ class Origin:
 def refuse_leased(blocks: Sequence[Any]) -> None:
     for block in blocks:
         if id(block) in _leased:
-            raise SharedError(f"view: the memory of dtype {block.dtype} is leased for writing, and a view would share it; take views "
-                              "before the lease (then lease with detach=True) or after it")
+            raise SharedError(
+                f"view: the memory of dtype {block.dtype} is leased for writing, and a view would share it; take views "
+                "before the lease (then lease with detach=True) or after it"
+            )
 
 
 def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
@@ -178,29 +204,43 @@ def locate_block(obj: Any, position: int) -> tuple[Any, Any]:
     return block, values[manager.blklocs[position]] if values.ndim == 2 else values
 
 
+def uses(obj: Any, block: Any) -> bool:
+    """Whether the block is still one of the frame's or Series'."""
+    return block in obj._mgr.blocks
+
+
+def has_other_user(block: Any) -> bool:
+    """Whether pandas knows a second user of the block's memory; a view of ours is one."""
+    return bool(block.refs.has_reference())
+
+
 def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
-    """Block number, values and whether pandas knows another user of them, without a pin; -1 and None where it cannot be known."""
+    """Block number, values, and whether pandas knows another user of them; -1 and None where it cannot say."""
     if not INTERNALS or not hasattr(obj._mgr, "blocks"):
         return -1, public_values(_column(obj, position)), None
     block, values = locate_block(obj, position)
-    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, bool(block.refs.has_reference())
+    return int(obj._mgr.blknos[position]) if obj.ndim == 2 else 0, values, has_other_user(block)
 
 
 @contextmanager
 def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
-    """Marks a column's block as leased, so that no view pins it; block and 1-D values. Raises SharedError when somebody has it."""
+    """Marks a column's block as leased, so that no view pins it; gives block and 1-D values."""
     with _lease_lock:
         block, values = locate_block(obj, position)
         key, holders = id(block), _leased.get(id(block), (block, set()))[1]
         if position in holders:
             raise SharedError(f"{what}: the column is leased already")
-        # Marked before the question is asked: a view taken meanwhile in another thread sees the mark, or we see its pin.
+        # Marked before the question is asked: a view taken meanwhile in another thread sees the mark, or we see its
+        # pin.
         holders.add(position)
         _leased[key] = (block, holders)
     try:
-        if block.refs.has_reference():
-            raise SharedError(f"{what}: expected memory that only this object uses, but other pandas objects or views share its block; "
-                              "drop them, or ask for detach=True, which copies the column first")
+        if has_other_user(block):
+            raise SharedError(
+                f"{what}: expected memory that only this object uses, but other pandas objects or views share its "
+                "block; "
+                "drop them, or ask for detach=True, which copies the column first"
+            )
         yield block, values
     finally:
         with _lease_lock:
@@ -211,17 +251,20 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
 
 # -- the public route -------------------------------------------------------------------------------------------------
 
+
 class PublicSnapshot:
     """The same through public calls: a shallow copy pins the memory, addresses say whether it is shared and current."""
 
-    __slots__ = ("_positions", "_shallow", "blocks", "owner", "plain")
+    __slots__ = ("_positions", "_shallow", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         self.owner = ref(obj)
         self._shallow = obj.copy(deep=False)
         self._positions = list(range(obj.shape[1] if obj.ndim == 2 else 1)) if positions is None else list(positions)
-        self.blocks: tuple[Any, ...] = ()
-        self.plain = False
+        self.odd = [self]
+
+    def odd_positions(self) -> list[int]:
+        return list(range(len(self._positions)))  # blocks being unknown, each is looked at
 
     def cell(self, position: int) -> Cell:
         column = self._positions[position]
@@ -232,7 +275,7 @@ class PublicSnapshot:
         return PublicOrigin(self.owner, *cell.home)
 
     def arrays(self) -> list[tuple[Any, list[int]]]:
-        """One array when a single block holds everything, else one (1, n) array a column: blocks cannot be told apart publicly."""
+        """One array when a single block holds everything, else one a column: public calls know no blocks."""
         positions = list(range(len(self._positions)))
         if self._shallow.ndim == 2 and self._positions == list(range(self._shallow.shape[1])) and positions:
             first, second = self._shallow.to_numpy(), self._shallow.to_numpy()
@@ -242,7 +285,9 @@ class PublicSnapshot:
 
     def cell_of_block(self, number: int) -> Cell:
         values, positions = self.arrays()[number]
-        return Cell(values, number, (_column(self._shallow, self._positions[positions[0]]), self._positions[positions[0]]))
+        return Cell(
+            values, number, (_column(self._shallow, self._positions[positions[0]]), self._positions[positions[0]])
+        )
 
     @property
     def rows(self) -> int:
@@ -268,8 +313,10 @@ class PublicOrigin:
             return False
         ours, count = memory_address(self._series), obj.shape[1] if obj.ndim == 2 else 1
         # Where it was, most likely; else anywhere, for columns move when others come and go.
-        return not any(memory_address(_column(obj, position)) == ours
-                       for position in (*range(self._position, count), *range(min(self._position, count))))
+        return not any(
+            memory_address(_column(obj, position)) == ours
+            for position in (*range(self._position, count), *range(min(self._position, count)))
+        )
 
     @property
     def frozen(self) -> bool:
@@ -285,7 +332,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 def public_values(series: Any) -> Any:
-    """A Series' memory by public calls. Two results at one address while both live are the Series' own memory, not copies."""
+    """A Series' memory by public calls: two results at one address, while both live, are no copies."""
     if isinstance(series.dtype, np.dtype):
         first, second = series.to_numpy(), series.to_numpy()
         if _address(first) != _address(second):
@@ -304,6 +351,7 @@ def memory_address(series: Any) -> int:
 
 # -- both -------------------------------------------------------------------------------------------------------------
 
+
 def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
     """A pinned `Snapshot` of a frame or Series, by whichever route is open."""
     if INTERNALS:
@@ -313,6 +361,32 @@ def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
             if hasattr(obj._mgr, "blocks"):
                 raise
     return PublicSnapshot(obj, positions)
+
+
+def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, columns: pd.Index) -> pd.DataFrame:
+    """A DataFrame over arrays as they lie: for each, the array (its rows are columns, or 1-D), what pins it, its columns.
+
+    Where pandas can be told, it copies such a block before it writes to it; the arrays are read-only in any case.
+    """
+    if _PANDAS_MAJOR >= 3 and INTERNALS:
+        from pandas.api.internals import create_dataframe_from_blocks  # type: ignore[import-not-found]
+
+        frame: pd.DataFrame = create_dataframe_from_blocks(
+            [(array, np.asarray(places, np.intp)) for array, _, places in pieces], index=index, columns=columns)
+        for block, (_, pin, _) in zip(frame._mgr.blocks, pieces, strict=True):
+            if pin is not None:
+                block.refs.add_index_reference(pin)
+        return frame
+    cells = {place: array[row] if getattr(array, "ndim", 1) == 2 else array
+             for array, _, places in pieces for row, place in enumerate(places)}
+    frame = pd.DataFrame({place: cells[place] for place in range(len(columns))}, index=index, copy=False)
+    frame.columns = columns
+    return frame
+
+
+def zoned_array(values: np.ndarray[Any, Any], dtype: pd.DatetimeTZDtype) -> Any:
+    """Instants in UTC as an array with a time zone, on the same memory: public calls copy or read them as local times."""
+    return dtype.construct_array_type()._simple_new(values, dtype=dtype)  # type: ignore[attr-defined]
 
 
 def index_values(index: Any) -> Any:
@@ -337,8 +411,11 @@ def masked_parts(array: Any) -> tuple[Any, Any] | None:
 
 def _require_internals(what: str) -> None:
     if not INTERNALS:
-        raise FrameError(f"{what}: the internals of pandas {pd.__version__} are not those mojoview knows, so it cannot tell who shares "
-                         "a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'")
+        raise FrameError(
+            f"{what}: the internals of pandas {pd.__version__} are not those mojoview knows, so it cannot tell who "
+            "shares "
+            "a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'"
+        )
 
 
 def _test_internals() -> str | None:
@@ -369,7 +446,7 @@ def _test_internals() -> str | None:
 
 def _test_masked() -> bool:
     try:
-        array = pd.array([1, None], dtype="Int64")
+        array: Any = pd.array([1, None], dtype="Int64")
         return bool(array._data.dtype == np.int64 and array._data[0] == 1 and array._mask.tolist() == [False, True])
     except Exception:  # as above
         return False
@@ -394,6 +471,10 @@ def self_test() -> dict[str, Any]:
     >>> self_test()["ok"]
     True
     """
-    return {"ok": INTERNALS and MASKED, "version": pd.__version__, "copy_on_write": cow_enabled(),
-            "block_manager": INTERNALS_ERROR or "as expected",
-            "masked_arrays": "as expected" if MASKED else "values and mask are not where mojoview looks"}
+    return {
+        "ok": INTERNALS and MASKED,
+        "version": pd.__version__,
+        "copy_on_write": cow_enabled(),
+        "block_manager": INTERNALS_ERROR or "as expected",
+        "masked_arrays": "as expected" if MASKED else "values and mask are not where mojoview looks",
+    }

@@ -1,4 +1,4 @@
-"""ColumnView and BlockView: a `View` on pandas memory that also knows what the numbers stand for and whether they are current."""
+"""ColumnView and BlockView: a `View` that also knows what its numbers stand for and whether they are current."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["BlockView", "ColumnView", "PandasView", "make_block", "make_column"]
 class PandasView(View):
     """What column and block views share; not made by hand.
 
-    Thread safety: as `mojoview.View`; taking a view while another thread writes to the same frame is as undefined as in pandas.
+    Thread safety: as `mojoview.View`; taking a view while another thread writes to the same frame is as undefined as in
+    pandas.
     """
 
     __slots__ = ("_logical", "_origin")
@@ -33,22 +34,22 @@ class PandasView(View):
     def frozen(self) -> bool:
         """Whether writes through pandas cannot reach this memory.
 
-        True under Copy-on-Write (always in pandas 3): pandas copies the block first, and the view keeps the old values. True for a
-        copy. False for a lease and, with Copy-on-Write off, always. Nobody can freeze memory against a NumPy array that pandas was
-        given with ``copy=False``, nor against writes to `Series.array`.
+        True under Copy-on-Write (always in pandas 3): pandas copies the block first, and the view keeps the old values.
+        True for a copy. False for a lease and, with Copy-on-Write off, always. Nobody can freeze memory against a NumPy
+        array that pandas was given with ``copy=False``, nor against writes to `Series.array`.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else self._origin.frozen  # type: ignore[no-any-return]
+        return True if self._origin is None else bool(self._origin.frozen)
 
     @property
     def stale(self) -> bool:
         """Whether the frame has moved on: False means that the column still lives in this memory.
 
-        pandas moves whole blocks, so that True may also come from a write to a neighbour in the same block. A copy is stale from the
-        beginning. A view that outlived its frame is not: nothing newer exists.
+        pandas moves whole blocks, so that True may also come from a write to a neighbour in the same block. A copy is
+        stale from the beginning. A view that outlived its frame is not: nothing newer exists.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else self._origin.stale  # type: ignore[no-any-return]
+        return True if self._origin is None else bool(self._origin.stale)
 
     def release(self) -> None:
         """Lets go of the memory and of its pin; see `View.release`."""
@@ -122,10 +123,12 @@ def make_column(source: View, logical: Any, origin: Any) -> ColumnView:
     """`origin` pins the memory; None for a copy."""
     made = ColumnView.__new__(ColumnView)
     made._logical, made._origin = logical, origin
-    return adopt(made, source, origin)
+    adopt(made, source, origin)
+    return made
 
 
 def make_block(source: View, logical: Any, origin: Any, columns: pd.Index) -> BlockView:
     made = BlockView.__new__(BlockView)
     made._logical, made._origin, made.columns = logical, origin, columns
-    return adopt(made, source, origin)
+    adopt(made, source, origin)
+    return made

@@ -26,31 +26,33 @@ class Fact(NamedTuple):
     strides: tuple[int, ...] | None  #: bytes
     contiguous: bool | None
     aligned: bool | None
-    readonly: bool | None
+    readonly: bool | None  #: the block, not the view; None where pandas does not say
     shared: bool | None  #: whether another pandas object or view uses the block, as far as pandas knows
     zero_copy: bool
     reason: str
-
-    @property
-    def copied(self) -> bool:
-        return self.reason.startswith(COPIED)
-
-
-COPIED = "copied"
+    copied: bool = False  #: a view that had to be a copy
 
 
 def fact(label: Any, values: Any, number: int, shared: bool | None) -> Fact:
     kept = storage(values)
-    data = kept.data
-    reason = f"{kept.reason}; {kept.remedy}" if kept.reason else ""
-    if kept.mask is not None and kept.mask.any():
-        reason = f"{int(kept.mask.sum())} missing: na='mask' carries the byte mask"
-    elif kept.sentinel is not None and (data == kept.sentinel).any():
-        reason = f"{int((data == kept.sentinel).sum())} missing, coded {kept.sentinel}: na='mask' makes a byte mask"
+    block, data = None if number < 0 else number, kept.data
+    if kept.reason:
+        reason = f"{kept.reason}; {kept.remedy}"
+    elif missing := kept.missing():
+        how = "carries the byte mask" if kept.sentinel is None else f"turns the code {kept.sentinel} into a byte mask"
+        reason = f"{missing} missing: na='mask' {how}"
+    else:
+        reason = ""
+    known = Fact(label, str(values.dtype), block, None, None, None, None, None, shared, kept.zero_copy, reason)
     if data is None:
-        return Fact(label, str(values.dtype), None if number < 0 else number, None, None, None, None, None, shared, False, reason)
-    return Fact(label, str(values.dtype), None if number < 0 else number, f"{data.__array_interface__['data'][0]:#x}", data.strides,
-                data.flags.contiguous, data.flags.aligned, not writeable(values, data), shared, kept.zero_copy, reason)
+        return known
+    return known._replace(
+        address=f"{data.__array_interface__['data'][0]:#x}",
+        strides=data.strides,
+        contiguous=data.flags.contiguous,
+        aligned=data.flags.aligned,
+        readonly=None if block is None else not writeable(values, data),
+    )
 
 
 def writeable(values: Any, data: Any) -> bool:
@@ -65,7 +67,9 @@ def facts_of_object(obj: Any) -> list[Fact]:
     """Of a DataFrame or Series, without pinning anything."""
     labels = obj.columns if obj.ndim == 2 else [obj.name]
     inspected = (_blocks.inspect_column(obj, position) for position in range(len(labels)))
-    return [fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)]
+    return [
+        fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)
+    ]
 
 
 def facts_of_view(frame: FrameView) -> list[Fact]:
@@ -77,20 +81,26 @@ def facts_of_view(frame: FrameView) -> list[Fact]:
         known = fact(label, cell.values, cell.number, None)
         ready = frame._ready.get(position)
         if ready is not None:
-            made = ready.view
-            reason = "byte mask carried" if made.mask is not None else ""
-            if ready.copied:
-                why = storage(cell.values).reason
-                reason = f"{COPIED}{f': {why}' if why else ' as asked'}{f', {reason}' if reason else ''}"
-            known = known._replace(address=f"{made.ptr:#x}", strides=made.strides, contiguous=made.contiguous, aligned=made.aligned,
-                                   readonly=True, zero_copy=not ready.copied, reason=reason)
+            made, why = ready.view, storage(cell.values).reason
+            notes = [f"copied: {why}" if why else "copied as asked"] if ready.copied else []
+            notes += ["byte mask carried"] if made.mask is not None else []
+            known = known._replace(
+                address=f"{made.ptr:#x}",
+                strides=made.strides,
+                contiguous=made.contiguous,
+                aligned=made.aligned,
+                readonly=True,
+                zero_copy=not ready.copied,
+                reason=", ".join(notes),
+                copied=ready.copied,
+            )
         found.append(known)
     return found
 
 
 def table(facts: Iterable[Fact]) -> pd.DataFrame:
     rows = list(facts)
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in Fact._fields}
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in Fact._fields[:-1]}
     columns["column"] = pd.Series(columns["column"], dtype=object)
     columns["block"] = pd.array(columns["block"], dtype="Int64")
     for name in ("contiguous", "aligned", "readonly", "shared"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -11,21 +12,37 @@ import pandas as pd
 
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
 from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
-from mojoview.frames._storage import Resolved, Storage, refusal, resolve, storage
+from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
-    ArgumentError, ColumnError, IndexingError, MaskError, MojoViewError, ReleasedError, ZeroCopyError,
+    ArgumentError,
+    ColumnError,
+    IndexingError,
+    MaskError,
+    MojoViewError,
+    ReleasedError,
+    ZeroCopyError,
 )
 from mojoview.views import view
 
-__all__ = ["FrameView", "block_views", "column_view", "find", "frame_view", "normalize", "position_of", "positions_of", "single_block"]
+__all__ = [
+    "FrameView",
+    "block_views",
+    "column_view",
+    "find",
+    "frame_view",
+    "normalize",
+    "position_of",
+    "positions_of",
+    "single_block",
+]
 
 
 class FrameView:
     """A read-only view of the columns of a DataFrame, made by `df.mojo.view()`.
 
-    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Duplicate labels are
-    reached by position, through `iloc`. While the view lives, the blocks that it covers are pinned: under Copy-on-Write pandas
-    copies a block before it writes to it, and the view keeps what it saw.
+    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Duplicate
+    labels are reached by position, through `iloc`. While the view lives, the blocks that it covers are pinned: under
+    Copy-on-Write pandas copies a block before it writes to it, and the view keeps what it saw.
 
     Attributes
     ----------
@@ -37,8 +54,8 @@ class FrameView:
 
     Notes
     -----
-    Thread safety: any number of threads may read one FrameView. The DataFrame must not be written to by another thread while the
-    view is being taken.
+    Thread safety: any number of threads may read one FrameView. The DataFrame must not be written to by another thread
+    while the view is being taken.
 
     Examples
     --------
@@ -51,10 +68,15 @@ class FrameView:
 
     __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
 
+    columns: pd.Index
+    _ready: Mapping[int, Resolved]
+    _snapshot: Any
+
     def __init__(self, *_: Any) -> None:
         raise ArgumentError("FrameView() is not called by hand: use df.mojo.view()")
 
-    # -- the mapping ------------------------------------------------------------------------------------------------------
+    # -- the mapping
+    # ------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, label: Any) -> ColumnView:
         return self.iloc(position_of(self.columns, label))
@@ -99,7 +121,8 @@ class FrameView:
         """(label, ColumnView) of each column in order, duplicates included."""
         return zip(self.columns, self.values(), strict=True)
 
-    # -- as a whole -------------------------------------------------------------------------------------------------------
+    # -- as a whole
+    # -------------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -133,7 +156,7 @@ class FrameView:
         return self._snapshot is None
 
     def release(self) -> None:
-        """Unpins the blocks. Column views that were taken from it go on; the FrameView itself raises `ReleasedError` from now on."""
+        """Unpins the blocks. Column views taken from it go on; the FrameView raises `ReleasedError` from now on."""
         self._snapshot = None
         self._ready = _ALL_PLAIN
 
@@ -150,7 +173,9 @@ class FrameView:
         self.release()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentError("a FrameView cannot be pickled or copied: its memory belongs to the DataFrame; pickle the DataFrame")
+        raise ArgumentError(
+            "a FrameView cannot be pickled or copied: its memory belongs to the DataFrame; pickle the DataFrame"
+        )
 
     def __repr__(self) -> str:
         from mojoview.frames._repr import frame_text
@@ -166,44 +191,55 @@ class FrameView:
 _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 
 
-# -- taking views -------------------------------------------------------------------------------------------------------
+# -- taking views
+# -------------------------------------------------------------------------------------------------------
 
-def frame_view(df: Any, positions: Sequence[int] | None, copy: str, na: str, layout: str) -> FrameView:
+
+def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing, layout: Layout) -> FrameView:
     """A FrameView of a DataFrame. Work for each block only, where the blocks are plain numbers taken as they are."""
     snapshot = take_snapshot(df, positions)
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
     made.columns = df.columns if positions is None else df.columns[list(positions)]
-    if snapshot.plain and copy != "always" and layout == "any":
+    if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
     else:
         made._ready = _resolve_all(snapshot, made.columns, copy, na, layout)
     return made
 
 
-def _resolve_all(snapshot: Any, columns: pd.Index, copy: str, na: str, layout: str) -> dict[int, Resolved]:
+def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layout: Layout) -> dict[int, Resolved]:
     """Everything but plain numbers that are taken as they are; what is not in the result is made when asked for."""
     if layout == "c":
         if not all(isinstance(values, np.ndarray) and values.flags.f_contiguous for values, _ in snapshot.arrays()):
-            raise ZeroCopyError("view: the frame has not layout='c': pandas keeps the values of a column, not of a row, together, and no "
-                                "copy of columns changes that; use layout='f', or np.ascontiguousarray(df)")
+            raise ZeroCopyError(
+                "view: the frame has not layout='c': pandas keeps the values of a column, not of a row, together, and "
+                "no "
+                "copy of columns changes that; use layout='f', or np.ascontiguousarray(df)"
+            )
         layout = "any"
     ready: dict[int, Resolved] = {}
-    problems: list[tuple[type[MojoViewError], str]] = []  # not the exceptions: with their tracebacks they would be a cycle
-    for position, label in enumerate(columns):
+    problems: list[
+        tuple[type[MojoViewError], str]
+    ] = []  # not the exceptions: with their tracebacks they would be a cycle
+    as_it_lies = layout == "any" and copy != "always"
+    for position in snapshot.odd_positions() if as_it_lies else range(len(columns)):
         values = snapshot.cell(position).values
         kept = storage(values)
-        if kept.data is values and kept.zero_copy and layout == "any" and copy != "always":
+        if as_it_lies and kept.data is values and kept.zero_copy:
             continue
         try:
-            ready[position] = resolve(kept, ColumnName("column", label, None, values.dtype), copy, na, layout)
+            ready[position] = resolve(kept, ColumnName("column", columns, position, values.dtype), copy, na, layout)
         except MojoViewError as error:
             problems.append((type(error), str(error)))
     if problems:
         kind, message = problems[0]
         if len(problems) > 1:
-            message += (f" ({len(problems) - 1} more column(s) cannot be viewed either; df.mojo.explain() lists them, df.mojo.view([...]) "
-                        "takes the others)")
+            message += (
+                f" ({len(problems) - 1} more column(s) cannot be viewed either; df.mojo.explain() lists them, "
+                "df.mojo.view([...]) "
+                "takes the others)"
+            )
         raise kind(message)
     return ready
 
@@ -221,7 +257,7 @@ class ColumnName:
         return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
-def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> ColumnView | FrameView:
+def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> ColumnView | FrameView:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
     values, origin = take_column(obj, position)
     kept = storage(values)
@@ -238,10 +274,10 @@ def column_view(obj: Any, position: int, copy: str, na: str, layout: str) -> Col
 class _Parts:
     """Stands for a snapshot where one column consists of several arrays, each of which is shown as a column."""
 
-    __slots__ = ("_origin", "parts", "plain")
+    __slots__ = ("_origin", "parts")
 
     def __init__(self, origin: Any, whole: Storage) -> None:
-        self._origin, self.parts, self.plain = origin, whole.parts, False
+        self._origin, self.parts = origin, whole.parts
 
     def cell(self, position: int) -> Cell:
         return Cell(list(self.parts.values())[position].data, position, None)
@@ -261,16 +297,20 @@ class _Parts:
         return bool(self._origin.stale)
 
 
-def _parts_view(parts: _Parts, name: ColumnName, na: str, layout: str) -> FrameView:
+def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) -> FrameView:
     made = FrameView.__new__(FrameView)
     made._snapshot = parts
     made.columns = pd.Index(list(parts.parts))
-    made._ready = {position: resolve(part, f"{which!r} of {name}", "never", na, layout)
-                   for position, (which, part) in enumerate(parts.parts.items())}
+    made._ready = {
+        position: resolve(part, f"{which!r} of {name}", "never", na, layout)
+        for position, (which, part) in enumerate(parts.parts.items())
+    }
     return made
 
 
-# -- blocks -------------------------------------------------------------------------------------------------------------
+# -- blocks
+# -------------------------------------------------------------------------------------------------------------
+
 
 def block_views(snapshot: Any, columns: pd.Index) -> tuple[BlockView, ...]:
     return tuple(_block(snapshot, columns, number) for number in range(len(snapshot.arrays())))
@@ -282,10 +322,18 @@ def single_block(snapshot: Any, columns: pd.Index, dtype: Any) -> BlockView:
     matching = [number for number, (values, _) in enumerate(arrays) if wanted is None or values.dtype == wanted]
     if len(matching) != 1:
         what = "the frame" if wanted is None else f"dtype {wanted}"
-        listing = "; ".join(f"block {n}: {values.dtype}, columns {_short([columns[i] for i in positions])}"
-                            for n, (values, positions) in enumerate(arrays)) or "no blocks"
-        raise ZeroCopyError(f"block: expected exactly one block for {what}, got {len(matching)} ({listing}); df.copy() gathers each dtype "
-                            "into one block, df.mojo.blocks() gives them all")
+        listing = (
+            "; ".join(
+                f"block {n}: {values.dtype}, columns {_short([columns[i] for i in positions])}"
+                for n, (values, positions) in enumerate(arrays)
+            )
+            or "no blocks"
+        )
+        raise ZeroCopyError(
+            f"block: expected exactly one block for {what}, got {len(matching)} ({listing}); df.copy() gathers each "
+            "dtype "
+            "into one block, df.mojo.blocks() gives them all"
+        )
     return _block(snapshot, columns, matching[0])
 
 
@@ -296,10 +344,15 @@ def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     kept = storage(values)
     if kept.data is None or kept.reason:
         raise refusal(kept, name)
-    if (kept.mask is not None and kept.mask.any()) or (kept.sentinel is not None and (kept.data == kept.sentinel).any()):
+    if kept.missing():
         raise MaskError(f"block: {name} has missing values; use df.mojo.view(na='mask') for its columns")
     data = kept.data if kept.data.ndim == 2 else kept.data[None, :]
-    return make_block(view(_rows_of(data, snapshot, number, name)), values.dtype, snapshot.origin(snapshot.cell_of_block(number)), labels)
+    return make_block(
+        view(_rows_of(data, snapshot, number, name)),
+        values.dtype,
+        snapshot.origin(snapshot.cell_of_block(number)),
+        labels,
+    )
 
 
 def _rows_of(data: Any, snapshot: Any, number: int, name: ColumnName) -> Any:
@@ -311,10 +364,13 @@ def _rows_of(data: Any, snapshot: Any, number: int, name: ColumnName) -> Any:
     if rows == list(range(data.shape[0])):
         return data
     step = rows[1] - rows[0] if len(rows) > 1 else 1
-    if any(b - a != step for a, b in zip(rows, rows[1:], strict=False)) or step == 0:
-        raise ZeroCopyError(f"block: the {name} holds the selected columns at rows {rows}, which no slice reaches; select them with a step, "
-                            "or take df.mojo.block() of the whole frame")
-    return data[rows[0]:rows[-1] + 1:step]
+    if any(b - a != step for a, b in itertools.pairwise(rows)) or step == 0:
+        raise ZeroCopyError(
+            f"block: the {name} holds the selected columns at rows {rows}, which no slice reaches; select them with a "
+            "step, "
+            "or take df.mojo.block() of the whole frame"
+        )
+    return data[rows[0] : rows[-1] + 1 : step]
 
 
 def _short(labels: list[Any]) -> str:
@@ -322,18 +378,22 @@ def _short(labels: list[Any]) -> str:
     return f"{shown}, … ({len(labels)} in all)" if len(labels) > 4 else shown
 
 
-# -- labels -------------------------------------------------------------------------------------------------------------
+# -- labels
+# -------------------------------------------------------------------------------------------------------------
+
 
 def position_of(columns: pd.Index, label: Any) -> int:
     """The position of the one column of a label."""
     found = find(columns, label)
     if len(found) != 1:
-        raise ColumnError(f"column {label!r} names {len(found)} columns, at positions {_short(found)}; use iview(position)")
+        raise ColumnError(
+            f"column {label!r} names {len(found)} columns, at positions {_short(found)}; use iview(position)"
+        )
     return found[0]
 
 
 def positions_of(columns: pd.Index, labels: Any) -> list[int]:
-    """The positions of a list of labels, in its order; a label of several columns stands for all of them, as in pandas."""
+    """The positions of a list of labels, in its order; a label of several columns stands for all, as in pandas."""
     return [position for label in labels for position in find(columns, label)]
 
 
@@ -353,7 +413,7 @@ def normalize(position: Any, count: int) -> int:
     """A position from 0 to count - 1, from one that may count from the end."""
     if not hasattr(position, "__index__") or isinstance(position, bool | np.bool_):
         raise ArgumentError(f"iview: expected an integer position, got {type(position).__name__}")
-    at = position.__index__()
+    at = int(position.__index__())
     if not -count <= at < count:
         raise IndexingError(f"iview({at}): position out of range, the frame has {count} columns")
     return at + count if at < 0 else at

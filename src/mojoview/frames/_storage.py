@@ -1,4 +1,5 @@
-"""What a column's memory means: which array holds the numbers, which one says what is missing, and what a view may do with them.
+"""What a column's memory means: which array holds the numbers, which one says what is missing, and what a view may do
+with them.
 
 pandas' own rules are kept: masked arrays carry a byte mask (True = missing), categories are codes with -1 for missing,
 periods are ordinals, and NaN and NaT are ordinary data of float and datetime kernels.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,12 @@ from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, ZeroCop
 from mojoview.views import View, view
 from mojoview.views._view import with_mask
 
-__all__ = ["Storage", "check_options", "resolve", "storage"]
+__all__ = ["Copy", "Layout", "Missing", "Storage", "check_options", "resolve", "storage"]
 
 Array = np.ndarray[Any, Any]
+Copy = Literal["never", "if_needed", "always"]
+Missing = Literal["error", "mask", "ignore"]
+Layout = Literal["any", "contiguous", "f", "c"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -33,12 +37,20 @@ class Storage(NamedTuple):
     reason: str = ""  #: why `data` cannot be handed out as it is
     remedy: str = ""
     error: type[Exception] = ZeroCopyError
-    convert: Callable[[], tuple[Array, Array | None]] | None = None  #: a fresh copy that can be handed out
+    convert: Callable[[], Storage] | None = None  #: makes a fresh copy that can be handed out
     parts: Mapping[str, Storage] = _NOTHING  #: of a column that consists of several arrays
 
     @property
     def zero_copy(self) -> bool:
         return not self.reason
+
+    def missing(self) -> int:
+        """How many elements are missing; reads the mask, or the codes."""
+        if self.mask is not None:
+            return int(np.count_nonzero(self.mask))
+        if self.sentinel is None or self.data is None:
+            return 0
+        return int(np.count_nonzero(self.data == self.sentinel))
 
 
 def storage(values: Any) -> Storage:
@@ -46,26 +58,45 @@ def storage(values: Any) -> Storage:
     for kinds, read in _READERS:
         if isinstance(values, kinds):
             return read(values)
-    return Storage(None, reason=f"mojoview does not know the memory of extension dtype {values.dtype}", error=DTypeError,
-                   remedy="convert it to a NumPy dtype with astype()")
+    return Storage(
+        None,
+        reason=f"mojoview does not know the memory of extension dtype {values.dtype}",
+        error=DTypeError,
+        remedy="convert it to a NumPy dtype with astype()",
+    )
 
 
 def _ndarray(array: Array) -> Storage:
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind not in "?biufcmM":
-        return Storage(None, reason="its items are references to Python objects", error=DTypeError,
-                       remedy="convert it with astype() to a dtype whose values lie in the column itself")
+        return Storage(
+            None,
+            reason="its items are references to Python objects",
+            error=DTypeError,
+            remedy="convert it with astype() to a dtype whose values lie in the column itself",
+        )
     if kind in "fc" and size > (16 if kind == "c" else 8):
-        return Storage(array, reason=f"no kernel computes in long double ({8 * size} bits)", remedy="use astype('float64')"
-                       if kind == "f" else "use astype('complex128')")
+        return Storage(
+            array,
+            reason=f"no kernel computes in long double ({8 * size} bits)",
+            remedy="use astype('float64')" if kind == "f" else "use astype('complex128')",
+        )
     if not array.dtype.isnative:
         order = "big" if array.dtype.byteorder == ">" else "little"
         native = array.dtype.newbyteorder("=")
-        return Storage(array, reason=f"its byte order is {order}-endian", remedy=f"use astype('{native}') or copy='if_needed'",
-                       convert=lambda: (array.astype(native), None))
+        return Storage(
+            array,
+            reason=f"its byte order is {order}-endian",
+            remedy=f"use astype('{native}') or copy='if_needed'",
+            convert=lambda: Storage(array.astype(native)),
+        )
     if not array.flags.aligned:
-        return Storage(array, reason=f"it is not aligned: its address or stride is no multiple of {array.dtype.alignment}",
-                       remedy="use .copy() or copy='if_needed'", convert=lambda: (array.copy(), None))
+        return Storage(
+            array,
+            reason=f"it is not aligned: its address or stride is no multiple of {array.dtype.alignment}",
+            remedy="use .copy() or copy='if_needed'",
+            convert=lambda: Storage(array.copy()),
+        )
     return Storage(array)
 
 
@@ -79,40 +110,63 @@ def _masked(array: Any) -> Storage:
     if parts is not None:
         return Storage(*parts)
 
-    def convert() -> tuple[Array, Array]:
-        missing = array.isna()
-        return array.to_numpy(array.dtype.numpy_dtype, na_value=array.dtype.numpy_dtype.type(0)), missing
+    def convert() -> Storage:
+        dtype = array.dtype.numpy_dtype
+        return Storage(array.to_numpy(dtype, na_value=dtype.type(0)), array.isna())
 
-    return Storage(None, reason=f"pandas {pd.__version__} keeps masked values where mojoview cannot find them",
-                   remedy="use copy='if_needed'", convert=convert)
+    return Storage(
+        None,
+        reason=f"pandas {pd.__version__} keeps masked values where mojoview cannot find them",
+        remedy="use copy='if_needed'",
+        convert=convert,
+    )
 
 
 def _interval(array: Any) -> Storage:
     parts = {name: storage(_blocks.index_values(getattr(array, name))) for name in ("left", "right")}
-    return Storage(None, reason="an interval is two numbers, kept in two arrays", remedy="view the column alone, by its label: "
-                   "that gives a FrameView of 'left' and 'right'", parts=parts)
+    return Storage(
+        None,
+        reason="an interval is two numbers, kept in two arrays",
+        remedy="view the column alone, by its label: that gives a FrameView of 'left' and 'right'",
+        parts=parts,
+    )
 
 
 def _sparse(array: Any) -> Storage:
-    def dense() -> tuple[Array, None]:
-        return np.asarray(array.to_dense()), None
+    def dense() -> Storage:
+        return _ndarray(np.asarray(array.to_dense()))
 
     index, parts = array.sp_index, _NOTHING
     if not hasattr(index, "blocs"):  # kept one by one; runs compute theirs anew each time
         parts = {"indices": storage(index.indices), "values": storage(array.sp_values)}
-        remedy = "view the column alone, by its label: that gives a FrameView of 'indices' and 'values'; or copy='if_needed' (dense)"
+        remedy = (
+            "view the column alone, by its label: that gives a FrameView of 'indices' and 'values'; "
+            "or copy='if_needed' (dense)"
+        )
     else:
         remedy = "use copy='if_needed' (dense), or view(series.array.sp_values): its positions are kept as runs"
-    return Storage(None, reason=f"only the {array.npoints} values other than {array.fill_value} are kept", remedy=remedy,
-                   convert=dense, parts=parts)
+    return Storage(
+        None,
+        reason=f"only the {array.npoints} values other than {array.fill_value} are kept",
+        remedy=remedy,
+        convert=dense,
+        parts=parts,
+    )
 
 
 def _string(array: Any) -> Storage:
     if array.dtype.storage == "pyarrow":
-        return Storage(None, reason="its text is held by Arrow, as offsets and bytes of varying length",
-                       remedy="hand the column to an Arrow consumer, or view its categories: astype('category')")
-    return Storage(None, reason="its items are references to Python strings", error=DTypeError,
-                   remedy="view its categories: astype('category')")
+        return Storage(
+            None,
+            reason="its text is held by Arrow, as offsets and bytes of varying length",
+            remedy="hand the column to an Arrow consumer, or view its categories: astype('category')",
+        )
+    return Storage(
+        None,
+        reason="its items are references to Python strings",
+        error=DTypeError,
+        remedy="view its categories: astype('category')",
+    )
 
 
 def _arrow(array: Any) -> Storage:
@@ -122,14 +176,23 @@ def _arrow(array: Any) -> Storage:
     except (NotImplementedError, TypeError):
         target = np.dtype(object)
     if target.kind not in "?biufcmM":
-        return Storage(None, reason=f"{dtype} has no fixed-size numbers", error=DTypeError, remedy="hand the column to an Arrow consumer")
+        return Storage(
+            None,
+            reason=f"{dtype} has no fixed-size numbers",
+            error=DTypeError,
+            remedy="hand the column to an Arrow consumer",
+        )
 
-    def convert() -> tuple[Array, Array]:
-        return array.to_numpy(target, na_value=np.zeros((), target)[()]), np.asarray(array.isna())
+    def convert() -> Storage:
+        return Storage(array.to_numpy(target, na_value=np.zeros((), target)[()]), np.asarray(array.isna()))
 
     how = "one bit a value" if target.kind == "b" else "with validity bits of its own"
-    return Storage(None, reason=f"its memory belongs to Arrow ({how})", remedy=f"use astype('{target}') or copy='if_needed'",
-                   convert=convert)
+    return Storage(
+        None,
+        reason=f"its memory belongs to Arrow ({how})",
+        remedy=f"use astype('{target}') or copy='if_needed'",
+        convert=convert,
+    )
 
 
 def _unwrapped(array: Any) -> Storage:
@@ -150,12 +213,13 @@ _READERS: tuple[tuple[Any, Callable[[Any], Storage]], ...] = (
 )
 
 
-# -- from storage to a view ---------------------------------------------------------------------------------------------
+# -- from storage to a view
+# ---------------------------------------------------------------------------------------------
 
-_CHOICES = {"copy": ("never", "if_needed", "always"), "na": ("error", "mask", "ignore"), "layout": ("any", "contiguous", "f", "c")}
+_CHOICES = {"copy": get_args(Copy), "na": get_args(Missing), "layout": get_args(Layout)}
 
 
-def check_options(copy: str, na: str, layout: str) -> None:
+def check_options(copy: Copy, na: Missing, layout: Layout) -> None:
     for (name, choices), value in zip(_CHOICES.items(), (copy, na, layout), strict=True):
         if value not in choices:
             raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, choices))}")
@@ -168,32 +232,36 @@ class Resolved(NamedTuple):
     copied: bool
 
 
-def resolve(kept: Storage, what: object, copy: str, na: str, layout: str) -> Resolved:
+def resolve(kept: Storage, what: object, copy: Copy, na: Missing, layout: Layout) -> Resolved:
     """Applies the options of `df.mojo.view()` to a column; `what` names it in messages."""
-    data, mask, sentinel, copied = kept.data, kept.mask, kept.sentinel, False
+    copied = copy == "always"
     if kept.reason:
         if copy == "never" or kept.convert is None:
             raise refusal(kept, what, copy)
-        (data, mask), copied = kept.convert(), True
+        kept, copied = kept.convert(), True
+        if kept.reason:  # a sparse column of objects is dense, and still of objects
+            raise refusal(kept, what, copy)
+    data = kept.data
     assert data is not None
-    if not copied and copy == "if_needed" and layout != "any" and not data.flags.contiguous:
+    if layout != "any" and not data.flags.contiguous:
+        if copy == "never":
+            raise ZeroCopyError(
+                f"view: {what} cannot be shared with layout={layout!r}: its values lie {data.strides[-1]} bytes apart, "
+                f"expected {data.itemsize}; copy the frame once with df.copy(), use copy='if_needed', or layout='any'"
+            )
         copied = True
-    elif layout != "any" and not data.flags.contiguous and copy == "never":
-        raise ZeroCopyError(f"view: {what} cannot be shared with layout={layout!r}: its values lie {data.strides[-1]} bytes apart, "
-                            f"expected {data.itemsize}; copy the frame once with df.copy(), use copy='if_needed', or layout='any'")
-    if na != "ignore":
-        if mask is None and sentinel is not None:
-            mask = data == sentinel  # pandas stores no mask for categories: this one is computed, and belongs to the view
-        if mask is not None and na == "error":
-            if mask.any():
-                raise MaskError(f"view: {what} has {int(mask.sum())} missing value(s), and na='error'; use na='mask' to carry the mask, "
-                                "or na='ignore' for the values alone, arbitrary where missing")
-            mask = None
-    else:
-        mask = None
-    owned = "always" if copied or copy == "always" else "never"
-    values = view(data, copy=owned)
-    return Resolved(values if mask is None else with_mask(values, view(mask, copy=owned)), owned == "always")
+    if na == "error" and (missing := kept.missing()):
+        raise MaskError(
+            f"view: {what} has {missing} missing value(s), and na='error'; use na='mask' to carry the mask, or "
+            "na='ignore' for the values alone, arbitrary where missing"
+        )
+    mask = None
+    if na == "mask":
+        # pandas stores no mask for categories: theirs is computed, and belongs to the view.
+        mask = kept.mask if kept.sentinel is None else data == kept.sentinel
+    how: Copy = "always" if copied else "never"
+    values = view(data, copy=how)
+    return Resolved(values if mask is None else with_mask(values, view(mask, copy=how)), copied)
 
 
 def refusal(kept: Storage, what: object, copy: str = "never") -> Exception:

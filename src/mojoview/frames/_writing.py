@@ -15,7 +15,16 @@ from mojoview.frames._column import ColumnView, PandasView, make_column
 from mojoview.frames._frame import find, position_of
 from mojoview.frames._storage import refusal, storage
 from mojoview.memory.errors import (
-    ArgumentError, DTypeError, ExportedError, FrameError, MaskError, MojoViewError, OverlapError, ReadOnlyError, ShapeError, SharedError,
+    ArgumentError,
+    DTypeError,
+    ExportedError,
+    FrameError,
+    MaskError,
+    MojoViewError,
+    OverlapError,
+    ReadOnlyError,
+    ShapeError,
+    SharedError,
     StaleError,
 )
 from mojoview.views import View, view
@@ -25,11 +34,16 @@ __all__ = ["assign", "lease", "require_copy_on_write"]
 
 def require_copy_on_write(what: str) -> None:
     if not _blocks.cow_enabled():
-        raise FrameError(f"{what}: Copy-on-Write is off, so pandas does not track who shares a block; set "
-                         "pd.options.mode.copy_on_write = True (pandas 3 always has it), or publish finished memory with df.mojo.assign()")
+        raise FrameError(
+            f"{what}: Copy-on-Write is off, so pandas does not track who shares a block; set "
+            "pd.options.mode.copy_on_write = True (pandas 3 always has it), or publish finished memory with "
+            "df.mojo.assign()"
+        )
 
 
-# -- in place -----------------------------------------------------------------------------------------------------------
+# -- in place
+# -----------------------------------------------------------------------------------------------------------
+
 
 class _LeasedBlock:
     """Stands where other views have their pin. It must not be one: a pin would make the memory shared."""
@@ -44,7 +58,7 @@ class _LeasedBlock:
     @property
     def stale(self) -> bool:
         obj = self._owner()
-        return obj is not None and self._block not in obj._mgr.blocks
+        return obj is not None and not _blocks.uses(obj, self._block)
 
 
 @contextmanager
@@ -56,7 +70,8 @@ def lease(obj: Any, position: int, name: str, detach: bool) -> Iterator[ColumnVi
         del values  # pandas counts who holds the block
     with _blocks.exclusive(obj, position, what) as (block, values):
         window = _writable_window(values, what)
-        # Datetimes leave through __array_interface__, which ties the memory to the view itself: nothing then tells whether it is in use.
+        # Datetimes leave through __array_interface__, which ties the memory to the view itself: nothing then tells
+        # whether it is in use.
         watched = ref(window) if window.dtype.kind not in "mM" else None
         leased = make_column(view(window, writable=True), values.dtype, _LeasedBlock(ref(obj), block))
         del window, values
@@ -66,8 +81,14 @@ def lease(obj: Any, position: int, name: str, detach: bool) -> Iterator[ColumnVi
             for problem in _end(leased, watched, obj, block, what):
                 error.add_note(str(problem))
             raise
-        for problem in _end(leased, watched, obj, block, what):
-            raise problem
+        problems = list(_end(leased, watched, obj, block, what))
+        if problems:
+            try:
+                raise problems[0]
+            finally:
+                del (
+                    problems
+                )  # else the traceback and this frame are a cycle, which keeps the column's memory until a collection
 
 
 def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
@@ -75,14 +96,20 @@ def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
     if kept.reason:
         raise refusal(kept, f"{what} of dtype {values.dtype}")
     if kept.sentinel is not None:
-        raise DTypeError(f"{what}: expected numbers, got the codes of {values.dtype}, and a code without its category breaks pandas; "
-                         "compute codes apart and assign pd.Categorical.from_codes(codes, dtype=...)")
-    if kept.mask is not None and kept.mask.any():
-        raise MaskError(f"{what}: expected no missing values, got {int(kept.mask.sum())}; fill them first")
+        raise DTypeError(
+            f"{what}: expected numbers, got the codes of {values.dtype}, and a code without its category breaks "
+            "pandas; "
+            "compute codes apart and assign pd.Categorical.from_codes(codes, dtype=...)"
+        )
+    if missing := kept.missing():
+        raise MaskError(f"{what}: expected no missing values, got {missing}; fill them first")
     assert kept.data is not None
     if not kept.data.flags.writeable:
-        raise ReadOnlyError(f"{what}: its memory is read-only (Arrow, a mapped file or a read-only array); use detach=True on a copy of the "
-                            "frame, or publish finished memory with df.mojo.assign()")
+        raise ReadOnlyError(
+            f"{what}: its memory is read-only (Arrow, a mapped file or a read-only array); use detach=True on a copy "
+            "of the "
+            "frame, or publish finished memory with df.mojo.assign()"
+        )
     return kept.data.view()
 
 
@@ -91,20 +118,31 @@ def _end(leased: ColumnView, watched: Any, obj: Any, block: Any, what: str) -> I
     try:
         leased.release()
     except ExportedError as error:
-        yield ExportedError(f"{what}: the lease ended, but arrays made from it can still write to the column; drop them inside the with "
-                            f"block ({error})")
+        yield ExportedError(
+            f"{what}: the lease ended, but arrays made from it can still write to the column; drop them inside the "
+            "with "
+            f"block ({error})"
+        )
     else:
         if watched is not None and watched() is not None:
-            yield ExportedError(f"{what}: the lease ended, but a slice of the view can still write to the column; drop it inside the with "
-                                "block")
-    if block not in obj._mgr.blocks:
+            yield ExportedError(
+                f"{what}: the lease ended, but a slice of the view can still write to the column; drop it inside the "
+                "with "
+                "block"
+            )
+    if not _blocks.uses(obj, block):
         yield StaleError(f"{what}: pandas moved the column while it was leased; what was written is lost to the frame")
-    elif block.refs.has_reference():
-        yield SharedError(f"{what}: another pandas object came to share the memory while it was leased, and saw the writes; take copies "
-                          "before the lease")
+    elif _blocks.has_other_user(block):
+        yield SharedError(
+            f"{what}: another pandas object came to share the memory while it was leased, and saw the writes; take "
+            "copies "
+            "before the lease"
+        )
 
 
-# -- publishing finished memory -----------------------------------------------------------------------------------------
+# -- publishing finished memory
+# -----------------------------------------------------------------------------------------
+
 
 class _Published:
     """Hands a view's memory to NumPy and keeps the view, which keeps the memory."""
@@ -128,12 +166,14 @@ def assign(df: pd.DataFrame, column: Any, out: Any) -> None:
         if not isinstance(out, np.ndarray):
             raise ArgumentError(f"{what}: expected a View or an ndarray, got {type(out).__name__}")
         if isinstance(out, np.ma.MaskedArray):
-            raise MaskError(f"{what}: a masked array would lose its mask; publish its data, or use pandas' masked arrays")
+            raise MaskError(
+                f"{what}: a masked array would lose its mask; publish its data, or use pandas' masked arrays"
+            )
         array = np.asarray(out)
         _check_publishable(df, array, what)
     series = pd.Series(array, index=df.index, copy=False)
     if found:
-        df.isetitem(found[0], series)
+        df.isetitem(found[0], series)  # type: ignore[arg-type]  # pandas aligns on the index, which is the frame's
     else:
         df[column] = series
 
@@ -142,8 +182,10 @@ def _array_of_view(df: pd.DataFrame, out: View, what: str) -> np.ndarray[Any, An
     if isinstance(out, PandasView):
         raise OverlapError(f"{what}: the view shows memory that pandas has already; copy it with np.array(view)")
     if out.readonly:
-        raise ReadOnlyError(f"{what}: expected a writable view, whose memory the frame can take over, got a read-only one; "
-                            "use np.array(view), or view(obj, writable=True)")
+        raise ReadOnlyError(
+            f"{what}: expected a writable view, whose memory the frame can take over, got a read-only one; "
+            "use np.array(view), or view(obj, writable=True)"
+        )
     if out.mask is not None:
         raise MaskError(f"{what}: a NumPy column has no mask; publish view.data, or use pandas' masked arrays")
     array = np.asarray(_Published(out))
@@ -161,7 +203,9 @@ def _check_publishable(df: pd.DataFrame, array: np.ndarray[Any, Any], what: str)
     if array.dtype.kind in "mM" and np.datetime_data(array.dtype) not in (("s", 1), ("ms", 1), ("us", 1), ("ns", 1)):
         raise DTypeError(f"{what}: expected a datetime unit that pandas has (s, ms, us, ns), got {array.dtype}")
     if not array.flags.writeable:
-        raise ReadOnlyError(f"{what}: expected writable memory, which the frame can take over, got a read-only array; use its .copy()")
+        raise ReadOnlyError(
+            f"{what}: expected writable memory, which the frame can take over, got a read-only array; use its .copy()"
+        )
     for position in range(df.shape[1]):
         data = storage(_blocks.inspect_column(df, position)[1]).data
         if data is not None and np.may_share_memory(data, array):

@@ -6,6 +6,7 @@ the only place that reads NumPy's structs. The built-in kernels are attributes o
 
 from mojoview.kernels._call import Kernel
 from mojoview.kernels.builtin import BUILTIN as _BUILTIN
+from mojoview.kernels.describe import Description, FrameDescription
 from mojoview.kernels.signature import Param, Signature
 
 add = _BUILTIN["add"]
@@ -18,6 +19,7 @@ clip = _BUILTIN["clip"]
 compare = _BUILTIN["compare"]
 copy = _BUILTIN["copy"]
 count = _BUILTIN["count"]
+describe = _BUILTIN["describe"]
 dot = _BUILTIN["dot"]
 max = _BUILTIN["max"]
 mean = _BUILTIN["mean"]
@@ -30,6 +32,8 @@ sum = _BUILTIN["sum"]
 var = _BUILTIN["var"]
 
 __all__ = [
+    "Description",
+    "FrameDescription",
     "Kernel",
     "Param",
     "Signature",
@@ -43,6 +47,7 @@ __all__ = [
     "compare",
     "copy",
     "count",
+    "describe",
     "dot",
     "max",
     "mean",

@@ -1,11 +1,20 @@
-"""The built-in kernels: the native drivers and their contexts, made callable."""
+"""The built-in kernels: the native drivers and their contexts, made callable; and `describe`, on many arrays at once."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
 
 from mojoview.kernels._call cimport (
-    MV_EQUAL_SHAPES, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, MV_TAKES_MASKS, MV_TAKES_SAME, mv_run, native_kernel,
+    GIL_WORTH, MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, acquire, check_input,
+    let_go, mv_frame, mv_run, native_kernel, python_value, raise_status, run_parallel, thread_count,
 )
-from mojoview.memory.abi cimport mv_desc, mv_value
+from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
+
+from mojoview.memory.errors import KernelMemoryError
+
+
+cdef extern from "stdlib.h" nogil:
+    void *aligned_alloc(size_t alignment, size_t size)
+
 
 
 cdef extern from "builtin.h" nogil:
@@ -37,6 +46,17 @@ cdef extern from "builtin.h" nogil:
         MV_ANY
         MV_ALL
         MV_DOT
+    ctypedef struct mv_description:
+        int64_t count
+        int64_t argmin
+        int64_t argmax
+        double mean
+        double var
+        mv_value min
+        mv_value max
+        int64_t total
+    int32_t mv_run_describe(mv_desc *const *args, int64_t count, mv_description *out, const mv_run *run)
+
 
 cdef dict REDUCTIONS = {
     "sum": MV_SUM, "mean": MV_MEAN, "var": MV_VAR, "std": MV_STD, "min": MV_MIN, "max": MV_MAX, "argmin": MV_ARGMIN,
@@ -89,3 +109,81 @@ def builtin_kernel(signature):
         return native_kernel(signature, mv_run_compare, NULL, NULL, OPTION_COMPARISON, flags)
     op = ELEMENTWISE[name]
     return native_kernel(signature, mv_run_elementwise, mv_elementwise_of(op), NULL, OPTION_NONE, flags)
+
+
+def describe_arrays(signature, list arrays, list names, threads):
+    """describe_arrays(signature, arrays, names, threads)
+
+    Statistics of each array, all in one batch.
+
+    Parameters
+    ----------
+    signature : Signature
+        For the messages.
+    arrays : list of array_like
+        Borrowed for the call.
+    names : list of str
+        What the messages call them.
+    threads : int or None
+
+    Returns
+    -------
+    list of tuple
+        (count, mean, var, min, max, argmin, argmax, truncated mean) of each; owned by the caller.
+
+    Raises
+    ------
+    DTypeError, MaskError, ReleasedError, ZeroCopyError, KernelMemoryError
+
+    Notes
+    -----
+    Thread safety: any thread; lets go of the GIL.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mojoview.kernels.signature import Param, Signature
+    >>> describe_arrays(Signature("describe", (Param("x", "in", "T", None),)), [np.array([1, 4])], ["x"], None)
+    [(2, 2.5, 4.5, 1, 4, 0, 1, 2)]
+    """
+    cdef Py_ssize_t k, begun = 0, count = len(arrays)
+    cdef int64_t size = 0
+    cdef int32_t status
+    cdef mv_run run
+    cdef mv_frame *frames = <mv_frame *>aligned_alloc(MV_DESC_ALIGN, (count or 1) * sizeof(mv_frame))
+    cdef mv_desc **args = <mv_desc **>malloc((count or 1) * sizeof(mv_desc *))
+    cdef mv_description *out = <mv_description *>malloc((count or 1) * sizeof(mv_description))
+    try:
+        if frames is NULL or args is NULL or out is NULL:
+            raise KernelMemoryError(f"describe(): no memory for the statistics of {count} arrays")
+        run.threads = thread_count(threads)
+        run.axis = -1
+        run.parallel = run_parallel
+        for k in range(count):
+            frames[k].views = frames[k].buffers = 0
+            begun += 1
+            acquire(arrays[k], False, True, &frames[k], 0, signature.name)
+            check_input(signature, names[k], arrays[k], frames[k].args[0])
+            args[k] = frames[k].args[0]
+            size += args[k].size
+        if size < GIL_WORTH:
+            run.parallel = NULL
+            status = mv_run_describe(args, count, out, &run)
+        else:
+            with nogil:
+                status = mv_run_describe(args, count, out, &run)
+        if status:
+            raise_status(signature, status)
+        return [row(&out[k], args[k]) for k in range(count)]
+    finally:
+        for k in range(begun):
+            let_go(&frames[k])
+        free(frames)
+        free(args)
+        free(out)
+
+
+cdef tuple row(const mv_description *d, const mv_desc *array):
+    if d.count == 0:
+        return (0, d.mean, d.var, None, None, -1, -1, None)
+    return (d.count, d.mean, d.var, python_value(d.min, array), python_value(d.max, array), d.argmin, d.argmax, d.total)

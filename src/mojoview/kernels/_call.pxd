@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 
+from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
 from mojoview.memory.abi cimport mv_desc, mv_value
 
@@ -52,8 +53,12 @@ cdef extern from "frame.h":
         mv_desc *args[15]
         mv_value values[15]
         int64_t number[14]
-        PyObject *held[14]
-        int holding
+        PyObject *view[14]
+        Py_buffer buffer[14]
+        int views
+        int buffers
+    ctypedef struct mv_plain:
+        int arrays
 
 
 ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
@@ -61,6 +66,7 @@ ctypedef int (*mv_result_type)(const void *ctx, int type) noexcept nogil
 
 
 cdef enum:
+    GIL_WORTH = 4096  # elements from which the GIL is let go: that and taking it back costs some 40 ns
     OPTION_NONE = 0
     OPTION_DDOF
     OPTION_COMPARISON
@@ -69,12 +75,15 @@ cdef enum:
 cdef class Kernel:
     cdef vectorcallfunc vectorcall
     cdef mv_spec spec
+    cdef mv_plain plain              # what the fast way compares
     cdef mv_foreign foreign          # how a foreign function is called; its address is 0 for built-in kernels
     cdef mv_driver driver            # what runs a built-in kernel
     cdef const void *context
     cdef mv_result_type result_type  # built-in reductions: dtype of the result; NULL where nothing comes back
     cdef int params
-    cdef uint8_t is_array[14]
+    cdef uint8_t array_at[14]        # parameters that are arrays, in order
+    cdef uint8_t value_at[14]        # and those that are scalars
+    cdef int common                  # the first array that has the common dtype, or -1
     cdef uint8_t value_code[14]      # scalars in their order; bits 0: the arrays' common dtype
     cdef uint8_t value_bits[14]
     cdef int values
@@ -91,7 +100,10 @@ cdef class Kernel:
 # For the modules that make kernels and run them on many arrays.
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option,
                           int flags)
-cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1
+cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1
 cdef void let_go(mv_frame *frame) noexcept
 cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
 cdef int thread_count(object threads) except -1
+cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1
+cdef int raise_status(object signature, int64_t word) except -1
+cdef object python_value(mv_value value, const mv_desc *d)

@@ -12,11 +12,12 @@ from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
 )
-from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.memory._lease cimport borrow, give_back
 from mojoview.views._view cimport View, view_enter, view_leave
 
+import array
 import atexit
-import inspect
+import mmap
 import os
 
 import numpy as np
@@ -51,7 +52,6 @@ cdef extern from "numeric.h" nogil:
 
 cdef extern from "layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
-    void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
 
 cdef extern from "checks.h" nogil:
     int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_fault *fault)
@@ -78,10 +78,15 @@ cdef extern from "foreign.h" nogil:
     int64_t mv_foreign_run(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run)
 
 cdef extern from "frame.h" nogil:
-    void mv_desc_clear(mv_desc *d)
     int raise_pending "mv_raise_pending"() except -1
     void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
                             uint64_t flags)
+
+cdef extern from "plain.h":
+    void mv_plain_learn(object dtype, int number, int code, int bits)
+    void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
+    bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray)
+    bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
 
 cdef extern from "pool.h" nogil:
     ctypedef int (*mv_poll)(int forked) noexcept nogil
@@ -93,7 +98,6 @@ cdef extern from "pool.h" nogil:
     pool_t mv_pool
 
 cdef enum:
-    GIL_WORTH = 4096  # elements of the largest array from which the GIL is let go: that and taking it back costs some 40 ns
     NO_AXIS = -1
 
 
@@ -148,15 +152,16 @@ memset(array_code, -1, sizeof(array_code))
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     array_code[_dtype.num] = {"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[_dtype.kind]
     array_log2[_dtype.num] = _dtype.itemsize.bit_length() - 1
+    mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8)
 
 
-cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
+cdef inline bint fill_from_array(cnp.ndarray source, mv_desc *d) noexcept:
     """False where the array is none of plain numbers in native order: then the long way knows what to say."""
-    cdef int number = cnp.PyArray_TYPE(array)
-    cdef int ndim = cnp.PyArray_NDIM(array)
-    cdef int flags = cnp.PyArray_FLAGS(array)
+    cdef int number = cnp.PyArray_TYPE(source)
+    cdef int ndim = cnp.PyArray_NDIM(source)
+    cdef int flags = cnp.PyArray_FLAGS(source)
     cdef uint64_t mine = 0
-    if not 0 <= number < <int>sizeof(array_code) or array_code[number] < 0 or not cnp.PyArray_ISNOTSWAPPED(array) or ndim > MV_MAX_NDIM:
+    if not 0 <= number < <int>sizeof(array_code) or array_code[number] < 0 or not cnp.PyArray_ISNOTSWAPPED(source) or ndim > MV_MAX_NDIM:
         return False
     if flags & cnp.NPY_ARRAY_C_CONTIGUOUS:
         mine |= MV_C_CONTIGUOUS
@@ -166,7 +171,7 @@ cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
         mine |= MV_ALIGNED
     if not flags & cnp.NPY_ARRAY_WRITEABLE:
         mine |= MV_READONLY
-    mv_desc_from_array(d, cnp.PyArray_DATA(array), ndim, <int64_t *>cnp.PyArray_DIMS(array), <int64_t *>cnp.PyArray_STRIDES(array),
+    mv_desc_from_array(d, cnp.PyArray_DATA(source), ndim, <int64_t *>cnp.PyArray_DIMS(source), <int64_t *>cnp.PyArray_STRIDES(source),
                        array_code[number], array_log2[number], mine)
     return True
 
@@ -174,99 +179,95 @@ cdef inline bint fill_from_array(cnp.ndarray array, mv_desc *d) noexcept:
 cdef bint fill_from_buffer(const Py_buffer *buffer, mv_desc *d) noexcept:
     """False where the buffer is none of plain native numbers, or does not hang together."""
     cdef const char *format = b"B"
-    cdef int64_t size = 1
-    cdef int k
+    cdef int64_t shape = 0, stride = buffer.itemsize
+    cdef int code, log2item
     if buffer.format is not NULL:
         format = buffer.format
     if format[0] in (c"@", c"=", c"<"):
         format += 1
-    if format[0] == 0 or format[1] != 0 or buffer.ndim > MV_MAX_NDIM or buffer.itemsize not in (1, 2, 4, 8):
+    if format[0] == 0 or format[1] != 0 or buffer.ndim > MV_MAX_NDIM or buffer.suboffsets is not NULL:
         return False
-    if buffer.suboffsets is not NULL or (buffer.shape is NULL and buffer.ndim != 1):
-        return False
-    mv_desc_clear(d)
     if format[0] in (c"b", c"h", c"i", c"l", c"q", c"n"):
-        d.dtype_code = MV_INT
+        code = MV_INT
     elif format[0] in (c"B", c"H", c"I", c"L", c"Q", c"N"):
-        d.dtype_code = MV_UINT
+        code = MV_UINT
     elif format[0] in (c"e", c"f", c"d"):
-        d.dtype_code = MV_FLOAT
+        code = MV_FLOAT
     elif format[0] == c"?":
-        d.dtype_code = MV_BOOL
+        code = MV_BOOL
     else:
         return False
-    d.data = buffer.buf
-    d.ndim = buffer.ndim
-    d.itemsize = buffer.itemsize
-    d.dtype_bits = buffer.itemsize * 8
-    d.dtype_lanes = 1
-    d.struct_bytes = sizeof(mv_desc)
-    d.abi_version = 1
-    d.flags = MV_READONLY if buffer.readonly else 0
-    if buffer.shape is NULL:
-        d.shape[0] = buffer.len // buffer.itemsize
-    for k in range(d.ndim if buffer.shape is not NULL else 0):
-        d.shape[k] = buffer.shape[k]
-        if d.shape[k] < 0:
+    log2item = 3 if stride == 8 else 2 if stride == 4 else 1 if stride == 2 else 0
+    if stride != 1 << log2item:
+        return False
+    if buffer.ndim == 1 and (buffer.strides is NULL or buffer.strides[0] == stride):
+        shape = buffer.len >> log2item
+        if buffer.shape is not NULL and buffer.shape[0] != shape:
             return False
-    if buffer.strides is NULL:
-        mv_c_strides(d.ndim, d.shape, buffer.itemsize, d.strides)
+        mv_desc_from_array(d, buffer.buf, 1, &shape, &stride, code, log2item, MV_C_CONTIGUOUS | MV_F_CONTIGUOUS
+                           | (MV_ALIGNED if <uintptr_t>buffer.buf & (stride - 1) == 0 else 0))
+    elif buffer.shape is NULL or buffer.strides is NULL:
+        return False
     else:
-        for k in range(d.ndim):
-            d.strides[k] = buffer.strides[k]
-    return mv_desc_derive(d, buffer.itemsize) == 0 and d.size * buffer.itemsize == buffer.len
+        mv_desc_from_array(d, buffer.buf, buffer.ndim, <int64_t *>buffer.shape, <int64_t *>buffer.strides, code, log2item, 0)
+        if mv_desc_derive(d, stride) or d.size << log2item != buffer.len:
+            return False
+    if buffer.readonly:
+        d.flags |= MV_READONLY
+    return True
 
 
-cdef inline int hold(mv_frame *frame, object kept) noexcept:
-    Py_INCREF(kept)
-    frame.held[frame.holding] = <PyObject *>kept
-    frame.holding += 1
+cdef inline int enter(mv_frame *frame, int at, View entered) except -1:
+    frame.args[at] = view_enter(entered)
+    Py_INCREF(entered)
+    frame.view[frame.views] = <PyObject *>entered
+    frame.views += 1
     return 0
 
 
 cdef void let_go(mv_frame *frame) noexcept:
-    """Ends the views and leases that the call took."""
+    """Ends what the call took."""
     cdef int k
-    for k in range(frame.holding):
-        kept = <object>frame.held[k]
-        if isinstance(kept, View):
-            view_leave(<View>kept)
-        Py_DECREF(kept)
-    frame.holding = 0
+    for k in range(frame.views):
+        view_leave(<View>frame.view[k])
+        Py_DECREF(<View>frame.view[k])
+    for k in range(frame.buffers):
+        give_back(&frame.buffer[k])
+    frame.views = frame.buffers = 0
 
 
-cdef int acquire(object obj, bint writes, mv_frame *frame, int at, str operation) except -1:
+# Exporters of the standard library, which have no other way to be looked for.
+cdef object ARRAY = array.array, MMAP = mmap.mmap
+
+
+cdef inline bint is_plain_exporter(object obj) noexcept:
+    return (type(obj) is ARRAY or type(obj) is memoryview or type(obj) is bytes or type(obj) is bytearray or type(obj) is MMAP)
+
+
+cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) except -1:
+    """False where view() has to look."""
+    borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
+    frame.buffers += 1
+    return not (writes and frame.buffer[frame.buffers - 1].readonly) and fill_from_buffer(&frame.buffer[frame.buffers - 1],
+                                                                                        frame.args[at])
+
+
+cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1:
     """Fills frame.args[at] from an array of any kind; what it takes is held until let_go()."""
-    cdef mv_desc *d = &frame.desc[at]
-    cdef Lease lease
-    frame.args[at] = d
-    if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, d):
+    frame.args[at] = &frame.desc[at]
+    if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, frame.args[at]):
         return 0
-    return acquire_other(obj, writes, frame, at, operation)
-
-
-cdef int acquire_other(object obj, bint writes, mv_frame *frame, int at, str operation) except -1:
-    cdef mv_desc *d = &frame.desc[at]
-    cdef Lease lease
-    if not isinstance(obj, View):
-        if hasattr(type(obj), "mojo"):
-            obj = obj.mojo.view()
-            if not isinstance(obj, View):
-                raise ArgumentError(f"{operation}: expected one array or column, got a {type(obj).__name__}")
-        elif hasattr(type(obj), "__array_interface__") or isinstance(obj, np.ndarray):
-            obj = view(obj, writable=writes)
-        else:
-            try:
-                lease = lease_buffer(obj, obj, PyBUF_FULL_RO)
-            except (TypeError, BufferError, ValueError):
-                lease = None  # view() finds the words
-            if lease is not None and not (writes and lease.buffer.readonly) and fill_from_buffer(&lease.buffer, d):
-                hold(frame, lease)
-                return 0
-            obj = view(obj, writable=writes)
-    frame.args[at] = view_enter(<View>obj)
-    hold(frame, obj)
-    return 0
+    if is_plain_exporter(obj):
+        if take_buffer(obj, writes, frame, at):
+            return 0
+    elif isinstance(obj, View):
+        return enter(frame, at, <View>obj)
+    elif hasattr(type(obj), "mojo"):
+        column = obj.mojo.view(na="mask") if masks else obj.mojo.view()
+        if not isinstance(column, View):
+            raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
+        return enter(frame, at, <View>column)
+    return enter(frame, at, <View>view(obj, writable=writes))
 
 
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
@@ -332,7 +333,15 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
     cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
     cdef mv_run run
     cdef mv_value option
-    if self.handler is None and kwnames is NULL and given == self.params:
+    cdef int64_t word
+    if kwnames is NULL and given == self.params:
+        if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
+            word = mv_foreign_word(&self.foreign, option)
+            if word & 0xff:
+                raise_status(self.signature, word)
+            return None
+        if self.handler is not None:
+            return call_slowly(self, args, given, kwnames)
         run.threads = 0 if self.foreign.address == 0 else 1
         run.axis = NO_AXIS
         option.i64 = 0  # ddof 0.0, and the first comparison
@@ -369,52 +378,55 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
     """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
     cdef mv_frame frame
+    if mv_plain_frame(&frame, &self.plain, args, cnp.ndarray):
+        return run_checked(self, args, &frame, run, option, asked)
+    return invoke_slowly(self, args, &frame, run, option, asked)
+
+
+cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+    """Arrays of any kind, with the whole check."""
     cdef mv_fault fault
-    cdef int k, arrays = 0, values = 0, status
-    cdef int common = -1, numbers = 0
-    cdef mv_desc *d
-    frame.holding = 0
+    cdef int k, status, common = -1, numbers = 0
+    frame.views = frame.buffers = 0
     try:
-        for k in range(self.params):
-            if not self.is_array[k]:
-                continue
-            if self.spec.array[arrays].scalar and type(<object>args[k]) is not cnp.ndarray and is_number(<object>args[k]):
-                frame.args[arrays] = NULL
+        for k in range(self.spec.arrays):
+            obj = <object>args[self.array_at[k]]
+            if self.spec.array[k].scalar and is_number(obj):
+                frame.args[k] = NULL
                 numbers += 1
-            else:
-                acquire(<object>args[k], self.spec.array[arrays].writes, &frame, arrays, "")
-                if common < 0 and self.spec.array[arrays].bits == 0:
-                    common = arrays
-            arrays += 1
+                continue
+            acquire(obj, self.spec.array[k].writes, self.spec.flags & MV_TAKES_MASKS != 0, frame, k, self.signature.name)
+            if common < 0 and self.spec.array[k].bits == 0:
+                common = k
         if numbers:
-            fill_numbers(self, args, common, &frame)
+            fill_numbers(self, args, common, frame)
         status = mv_check_call(&self.spec, frame.args, &fault)
         if status:
-            raise refuse(self, args, &frame, status, fault)
-        for k in range(self.params):
-            if not self.is_array[k]:
-                if self.value_bits[values]:
-                    convert(self, k, <object>args[k], self.value_code[values], self.value_bits[values], &frame.values[values])
-                else:
-                    d = frame.args[common]
-                    convert(self, k, <object>args[k], d.dtype_code, d.dtype_bits, &frame.values[values])
-                values += 1
-        if self.foreign.address:
-            return run_foreign(self, &frame, run, asked)
-        frame.values[values] = option
-        return run_builtin(self, &frame, run, asked)
+            raise refuse(self, args, frame, status, fault)
+        return run_checked(self, args, frame, run, option, asked)
     finally:
-        if frame.holding:
-            let_go(&frame)
+        let_go(frame)
+
+
+cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+    cdef int k
+    for k in range(self.values):
+        if self.value_bits[k]:
+            convert(self, self.value_at[k], <object>args[self.value_at[k]], self.value_code[k], self.value_bits[k], &frame.values[k])
+        else:
+            convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
+                    frame.args[self.common].dtype_bits, &frame.values[k])
+    if self.foreign.address:
+        return run_foreign(self, frame, run, asked)
+    frame.values[self.values] = option
+    return run_builtin(self, frame, run, asked)
 
 
 cdef int fill_numbers(Kernel self, PyObject *const *args, int common, mv_frame *frame) except -1:
-    cdef int k, arrays = 0
-    for k in range(self.params):
-        if self.is_array[k]:
-            if frame.args[arrays] is NULL:
-                stand_in(self, arrays, k, <object>args[k], frame.args[common], frame)
-            arrays += 1
+    cdef int k
+    for k in range(self.spec.arrays):
+        if frame.args[k] is NULL:
+            stand_in(self, k, self.array_at[k], <object>args[self.array_at[k]], frame.args[common], frame)
     return 0
 
 
@@ -422,12 +434,12 @@ cdef refuse(Kernel self, PyObject *const *args, mv_frame *frame, int status, mv_
     """The exception for arguments that the check or the kernel's table of loops refused."""
     cdef const mv_array_param *wanted = &self.spec.array[fault.which]
     arrays = [p for p in self.signature.params if p.role != "value"]
-    objects = [<object>args[k] for k in range(self.params) if self.is_array[k]]
+    objects = [<object>args[self.array_at[k]] for k in range(self.spec.arrays)]
     wants = arrays[fault.which].dtype
     if wants == "T":
         first = next(k for k, p in enumerate(arrays) if p.dtype == "T")
         wants = None if fault.which == first else str(dtype_of_desc(frame.args[first]))
-    return refusal(self.signature, status, arrays[fault.which].name, described(objects[fault.which], frame.args[fault.which]),
+    return refusal(self.signature, status, f"argument '{arrays[fault.which].name}'", described(objects[fault.which], frame.args[fault.which]),
                    arrays[fault.other].name if fault.other >= 0 else None,
                    described(objects[fault.other], frame.args[fault.other]) if fault.other >= 0 else None,
                    wants, wanted.ndim, frame.args[fault.which].flags & MV_SWAPPED != 0, wanted.contiguous != 0)
@@ -445,11 +457,12 @@ cdef object dtype_of_desc(const mv_desc *d):
         return "an opaque dtype"
 
 
-cdef int raise_failure(Kernel self, int64_t word) except -1:
+cdef int raise_status(object signature, int64_t word) except -1:
+    """The exception for a failure word; an interrupt has set its own."""
     cdef int status = <int>(word & 0xff)
     if status == MV_E_INTERRUPTED and PyErr_Occurred() is not NULL:
         raise_pending()
-    raise failure(self.signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
+    raise failure(signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
 
 
 cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
@@ -473,9 +486,9 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
         run.parallel = NULL
         status = self.driver(self.context, frame.args, frame.values, &result, run)
     if status == MV_E_DTYPE:
-        raise no_loop(self, d)
+        raise no_loop(self.signature, f"argument '{self.signature.params[self.array_at[0]].name}'", d)
     if status:
-        raise_failure(self, status)
+        raise_status(self.signature, status)
     if self.result_type is NULL:
         return None
     if out is not None:
@@ -483,12 +496,27 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
     return scalar_result(self.result_type(self.context, type), result, d)
 
 
-cdef object no_loop(Kernel self, mv_desc *d):
-    name = next(p.name for p in self.signature.params if p.role != "value")
-    return refusal(self.signature, MV_E_DTYPE, name, described(None, d), None, None, None, 0, False, False)
+cdef object no_loop(object signature, str name, const mv_desc *d):
+    return refusal(signature, MV_E_DTYPE, name, described(None, d), None, None, None, 0, False, False)
 
 
-cdef int normal_axis(str name, object axis, int ndim) except -1:
+cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1:
+    """One array of any shape, strides and mask that is only read."""
+    cdef mv_spec spec
+    cdef mv_fault fault
+    memset(&spec, 0, sizeof(spec))
+    spec.arrays = 1
+    spec.flags = MV_TAKES_MASKS | MV_TAKES_STRIDES
+    spec.array[0].ndim = -1
+    cdef int status = mv_check_call(&spec, &d, &fault)
+    if status:
+        raise refusal(signature, status, name, described(obj, d), None, None, None, -1, d.flags & MV_SWAPPED != 0, False)
+    if mv_type_index(d) < 0:
+        raise no_loop(signature, name, d)
+    return 0
+
+
+cdef int normal_axis(str name, object axis, int ndim) except? -1:
     """NO_AXIS for the only axis of a 1-D array: its reduction is one number."""
     if not hasattr(axis, "__index__") or isinstance(axis, bool):
         raise ArgumentError(f"{name}(): axis: expected None or an int, got {axis.__class__.__name__}")
@@ -526,6 +554,11 @@ cdef object scalar_result(int type, mv_value value, const mv_desc *d):
     return np.int64(value.i64).view(dtype_of_desc(d))
 
 
+cdef object python_value(mv_value value, const mv_desc *d):
+    """An element that an accumulator held, as the array's dtype has it."""
+    return scalar_result(mv_type_index(d), value, d)
+
+
 cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked):
     cdef mv_value returned
     cdef int64_t word = 0, size = 0
@@ -537,6 +570,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
             # nothing is missing: the kernel need not know that there is a mask
             frame.desc[k] = frame.args[k][0]
             frame.desc[k].flags &= ~MV_HAS_MASK
+            frame.desc[k].mask = NULL
             frame.args[k] = &frame.desc[k]
         if frame.args[k].size > size:
             size = frame.args[k].size
@@ -553,7 +587,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_failure(self, word)
+        raise_status(self.signature, word)
     if self.foreign.gives != MV_GIVES_VALUE:
         return None
     if self.return_code == MV_FLOAT:
@@ -605,8 +639,10 @@ cdef int learn(Kernel self, object signature) except -1:
         raise KernelValueError(f"{signature.name}: expected at most {MV_MAX_PARAMS} parameters, got {len(signature.params)}")
     for k, param in enumerate(signature.params):
         code, bits = number_code(f"{signature.name}: parameter '{param.name}'", param.dtype)
-        self.is_array[k] = param.role != "value"
-        if self.is_array[k]:
+        if param.role != "value":
+            if bits == 0 and self.common < 0:
+                self.common = arrays
+            self.array_at[arrays] = k
             array = &self.spec.array[arrays]
             memset(array, 0, sizeof(mv_array_param))
             array.code, array.bits = code, bits
@@ -617,8 +653,11 @@ cdef int learn(Kernel self, object signature) except -1:
             arrays += 1
         else:
             self.value_code[values], self.value_bits[values] = code, bits
+            self.value_at[values] = k
             self.foreign.pass_[k] = MV_PASS_INT if code != MV_FLOAT else MV_PASS_F64 if bits == 64 else MV_PASS_F32
             values += 1
+    if self.common < 0 and any([self.value_bits[k] == 0 for k in range(values)]):
+        raise KernelValueError(f"{signature.name}: a scalar of dtype 'T' needs an array of dtype 'T'")
     self.params = self.foreign.params = len(signature.params)
     self.spec.arrays = arrays
     self.values = values
@@ -665,6 +704,7 @@ cdef class Kernel:
 
     def __cinit__(self):
         self.vectorcall = call_kernel
+        self.common = -1
 
     @staticmethod
     def from_address(signature, address, *, owner):
@@ -719,6 +759,8 @@ cdef class Kernel:
             raise KernelError(f"{signature.name}: foreign functions can be called on x86-64 (System V) and aarch64 (AAPCS64) only")
         if not mv_foreign_fits(&self.foreign):
             raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
+        mv_plain_plan(&self.plain, &self.spec, self.array_at,
+                      self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
         self.call_form = call_form(signature, (("threads", None),), True)
         self.keeper = owner
         return self
@@ -767,9 +809,47 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     self.option = option
     self.spec.flags = flags | MV_TAKES_STRIDES
     self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # the y of x and y into out
+    mv_plain_plan(&self.plain, &self.spec, self.array_at, False)
     options = (("axis", None),) if result_type is not NULL else ()
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)
+    return self
+
+
+def handled_kernel(signature, handler):
+    """handled_kernel(signature, handler)
+
+    A kernel whose calls go to a Python function, with `threads` as its option.
+
+    Parameters
+    ----------
+    signature : Signature
+    handler : callable
+        Takes the signature's parameters and `threads`.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    DTypeError, KernelValueError
+        The signature has something that cannot be passed.
+
+    Notes
+    -----
+    Thread safety: any thread.
+
+    Examples
+    --------
+    >>> from mojoview.kernels.signature import Param, Signature
+    >>> handled_kernel(Signature("twice", (Param("x", "in", "T", None),)), lambda x, threads: 2 * x)(4)
+    8
+    """
+    cdef Kernel self = Kernel.__new__(Kernel)
+    learn(self, signature)
+    self.handler = handler
+    self.call_form = call_form(signature, (("threads", None),), False)
     return self
 
 

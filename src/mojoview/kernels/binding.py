@@ -65,10 +65,10 @@ def _dtype(code: int, bits: int, logical: int) -> str:
 
 def refusal(signature: Signature, status: int, name: str, came: Described, other_name: str | None, other: Described | None,
             wants: str | None, ndim: int, swapped: bool, has_loop: bool) -> MojoViewError:
-    """The exception for arguments that a kernel does not take. `came` and `other`: name of the argument's type, dtype code, bits,
+    """The exception for arguments that a kernel does not take. `name`: what the message calls it; `came` and `other`: name of the argument's type, dtype code, bits,
     logical kind, shape, strides."""
     kind, code, bits, logical, shape, strides = came
-    where = f"{signature.name}(): argument '{name}'"
+    where = f"{signature.name}(): {name}"
     got = _dtype(code, bits, logical)
     if status == _E_DTYPE:
         if swapped:

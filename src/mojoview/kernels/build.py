@@ -92,7 +92,7 @@ class Build:
         json_format = ("--diagnostic-format", "json")
         build = [self.compiler.path, "build", *self.options, *include, *json_format, self.file]
         if progress:
-            progress(f"compiling {name} with {self.compiler.path}")
+            progress(f"compiling {name} with {self.compiler}")
         runs = run_together({
             "build": [*build, "--emit", "shared-lib", "-o", library],
             "types": [*build, "--emit", "llvm", "-o", work / "kernels.ll"],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mojoview.kernels._builtin import builtin_kernel
-from mojoview.kernels._call import Kernel
+from mojoview.kernels._call import Kernel, handled_kernel
+from mojoview.kernels.describe import DESCRIBE, describe
 from mojoview.kernels.signature import Param, Signature
 
 __all__ = ["BUILTIN"]
@@ -147,7 +148,7 @@ _REDUCTIONS = [
                + "Integers are summed exactly, in 128 bits.\n    ", example=_example("kernels.mean(np.arange(4))", "1.5")),
     _reduction("var", "Variance.", "float", ddof=True, notes="""In two passes over blocks in the cache, about each block's mean, merged as in Chan, Golub and LeVeque
     (Stanford CS-TR-79-773, 1979). NaN propagates.
-    """, example=_example("kernels.var(np.array([1.0, 2.0, 4.0]), ddof=1)", "2.3333333333333335")),
+    """, example=_example("kernels.var(np.array([1.0, 2.0, 3.0]), ddof=1)", "1.0")),
     _reduction("std", "Standard deviation.", "float", ddof=True, notes="The square root of `var`.\n    ",
                example=_example("kernels.std(np.array([1.0, 3.0]))", "1.0")),
     _reduction("min", "Smallest element.", "int, float, bool, datetime64 or timedelta64", temporal=True, notes=_FIRST, raises=_EMPTY,
@@ -213,3 +214,4 @@ _ELEMENTWISE = [
 
 BUILTIN: dict[str, Kernel] = {signature.name: builtin_kernel(signature) for signature, _ in _REDUCTIONS}
 BUILTIN |= {signature.name: builtin_kernel(signature) for signature in _ELEMENTWISE}
+BUILTIN["describe"] = handled_kernel(DESCRIBE, describe)

@@ -70,9 +70,14 @@ class Cache:
         OSError
             It cannot be made.
         """
-        root.parent.mkdir(parents=True, exist_ok=True)
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             root.mkdir(mode=0o700)
+        above = root.parent.stat()
+        replaceable = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
+        if above.st_uid not in (os.geteuid(), 0) or replaceable:
+            raise CacheError(f"load(): other users could replace the kernel cache {root}: {root.parent} belongs to one"
+                             " of them or is open to all; set MOJOVIEW_CACHE_DIR to a directory of your own")
         info = root.lstat()
         if not stat.S_ISDIR(info.st_mode):
             raise CacheError(f"load(): the kernel cache {root} is no directory; remove it, or set MOJOVIEW_CACHE_DIR")
@@ -210,7 +215,9 @@ def _signature(plain: Mapping[str, Any]) -> Signature:
     params = tuple(_param(**p) for p in fields.pop("params"))
     signature = Signature(params=params, **fields)
     strings = (signature.name, signature.doc, signature.text, signature.result)
-    if not all(type(s) is str for s in strings) or signature.result not in RESULTS or type(signature.masks) is not bool:
+    valid = (all(type(s) is str for s in strings) and signature.result in RESULTS and type(signature.masks) is bool
+             and signature.shapes == "free")
+    if not valid:
         raise ValueError(f"no signature: {plain}")
     return signature
 

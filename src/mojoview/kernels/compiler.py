@@ -52,10 +52,13 @@ class Compiler:
                 return match[0]
         return None
 
+    def __str__(self) -> str:
+        return f"{PACKAGE} {self.version}" if self.found == "package" else str(self.path)
+
     def identity(self) -> str:
         """What tells this compiler from another one; costs no run of the compiler."""
         if self.found == "package":
-            return f"{PACKAGE} {self.version}"
+            return str(self)
         real = self.path.resolve()
         info = real.stat()
         return f"{real} {info.st_size} {info.st_mtime_ns}"

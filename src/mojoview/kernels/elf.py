@@ -49,7 +49,7 @@ def read_elf(path: Path) -> Elf:
         raise KernelError(f"load(): {path.name} is no 64-bit little-endian ELF file")
     try:
         return _read(data)
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise KernelError(f"load(): {path.name} is a damaged ELF file ({error})") from error
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ SCALARS = {"Int": ("int64", "i64"), "UInt": ("uint64", "i64"), "Bool": ("bool", 
 ELEMENTS = {"int": "int64", "uint": "uint64",
             **{name: name for name in ("bool", "float16", "float32", "float64", *(n for n, _ in INTEGERS.values()))}}
 ROLES = {"In": "in", "InOut": "inout", "Out": "out"}
-ARRAYS = "/mojoview/arrays/"
 # The first line of the descriptor, which an author's own struct may declare for itself: (offset, size) of its fields
 FIRST_LINE = {(0, 8), (8, 8), (16, 8), (24, 8), (32, 4), (36, 4), (36, 1), (37, 1), (38, 2), (40, 8), (48, 8), (56, 8),
               (56, 4), (60, 4), (60, 2), (62, 2)}
@@ -150,7 +150,6 @@ class Module:
     """What `mojo doc` knows of a file, with what the source text adds."""
 
     def __init__(self, decl: Mapping[str, Any], source: Outline):
-        self.path = f"/{decl['name']}/"
         self.functions = {f["name"]: f["overloads"] for f in decl["functions"]}
         self.aliases = {a["name"]: a["value"] for a in decl["aliases"]}
         self.structs = {s["name"]: s for s in decl["structs"]}
@@ -177,7 +176,7 @@ class Module:
 
         params, lowered = [], []
         for argument in overload["args"]:
-            param, low = self.param(argument)
+            param, low = self.param(argument, export.arguments.get(argument["name"], ""))
             params.append(param)
             lowered.append(low)
         arrays = [p for p in params if p.passing == "descriptor"]
@@ -190,33 +189,38 @@ class Module:
         if masked and bare:
             raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(bare))};"
                           " all arrays that are read take masks, or none does")
-        return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked),
-                         words(symbol, overload["args"], params, self.resolved(returns)))
+        text = words(symbol, overload["args"], params, self.resolved(returns))
+        return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked), text, shapes="free")
 
-    def param(self, argument: Mapping[str, Any]) -> tuple[Param, str]:
-        name, type_, path = argument["name"], argument["type"], argument.get("path", "")
+    def param(self, argument: Mapping[str, Any], written: str) -> tuple[Param, str]:
+        name, type_ = argument["name"], argument["type"]
         if name.startswith("*"):
             raise Refused(f"argument {name} is variadic")
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise Refused(f"argument {name} has no Python name")
         if argument["convention"] not in ("imm", "var"):
             raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer")
-        if type_ in SCALARS and path.startswith("/std/"):
+        head, positional, named = parametric(type_)
+        origin = self.origin(head, written)
+        if head in ROLES:
+            return self.typed(name, head, positional, named, origin), "ptr"
+        if origin == "here" or (origin.endswith(f".{head}") and not origin.startswith("std.")):
+            raise Refused(f"argument {name}: {head} is not Mojo's own type but {origin}")
+        if type_ in SCALARS:
             dtype, low = SCALARS[type_]
             return Param(name, "value", dtype, None, "value", literal(argument.get("default", ""), dtype)), low
-        head, positional, named = parametric(type_)
-        if head in ROLES:
-            return self.typed(name, head, positional, named, path), "ptr"
-        if head == "Optional" and path.startswith("/std/") and positional and positional[0].startswith("Pointer["):
+        if head == "Optional" and positional and positional[0].startswith("Pointer["):
             return self.pointer(name, positional[0]), "i64"
-        if head == "Pointer" and path.startswith("/std/"):
+        if head == "Pointer":
             return self.pointer(name, type_), "ptr"
         raise Refused(f"argument {name} has the type {type_}, which has no form in C or is not known to mojoview")
 
-    def typed(self, name: str, head: str, positional: Sequence[str], named: Mapping[str, str], path: str) -> Param:
-        if path == self.path + head:
+    def typed(self, name: str, head: str, positional: Sequence[str], named: Mapping[str, str], origin: str) -> Param:
+        if origin == "here":
             self.own_struct(name, head)
-        elif path != ARRAYS + head:
-            raise Refused(f"argument {name}: the type {head} is that of {path or 'another module'};"
-                          f" write: from mojoview import {head}")
+        elif origin not in (f"mojoview.{head}", f"mojoview.arrays.{head}"):
+            raise Refused(f"argument {name}: its type {head} is not known to be mojoview's"
+                          f" ({origin or 'no import names it'}); write: from mojoview import {head}")
         dt = positional[0] if positional else named.get("dt", "")
         ndim = literal(positional[1] if len(positional) > 1 else named.get("ndim", "1"), "int64")
         if ndim is REQUIRED or not 1 <= ndim <= 8:
@@ -261,14 +265,14 @@ class Module:
         if name == "Bool":
             raise Refused("it returns Bool, of which only bit 0 is defined; return Int32")
         # `mojo doc` prints a result by the name of its alias, and an imported alias may hide anything
-        origin = self.origin(name, written if name == returns["type"] else name)
+        origin = self.origin(name, written)
         if name == "Status":
             if origin not in ("mojoview.Status", "mojoview.status.Status"):
                 raise Refused("it returns a Status that is not mojoview's; write: from mojoview import Status")
             return "status_index", "i64"
         if name not in SCALARS or origin == "here":
             raise Refused(f"it returns {name}, which has no form in C or is not known to mojoview")
-        if origin and not origin.startswith("std.") and not returns.get("path", "").startswith("/std/"):
+        if origin and not origin.startswith("std."):
             raise Refused(f"it returns {name}, which may be an alias ({origin}); write the type without an import")
         dtype, low = SCALARS[name]
         return ("status" if name == "Int32" and arrays else dtype), low
@@ -277,16 +281,25 @@ class Module:
         return str(self.aliases.get(returns["type"], returns["type"]))
 
     def origin(self, name: str, written: str) -> str:
-        """Dotted path of an imported name, "here" for a struct of this file, "" for a builtin."""
+        """Where the type comes from that `mojo doc` calls `name` and the source writes as `written`.
+
+        "here" for a struct of this file, the dotted path of an imported name, "" for a builtin. `mojo doc` gives a path
+        as well, but that is its guess from the name: wrong as soon as two modules have a type of that name.
+        """
+        written = written.partition("[")[0]
+        seen = set()
+        while written in self.source.aliases and written not in seen:
+            seen.add(written)
+            written = self.source.aliases[written]
         root, dot, rest = written.partition(".")
-        if name in self.structs:
+        if root in self.structs:
             return "here"
         if found := self.source.names.get(root):
             return found + dot + rest
         stars = [m for m in self.source.stars if m.partition(".")[0] != "std"]
         if stars == ["mojoview"]:
-            return "mojoview.Status" if name == "Status" else ""
-        return f"{stars[0]}.{name}" if stars else dot and written
+            return f"mojoview.{name}" if name in {*ROLES, "Status"} else ""
+        return f"{' or '.join(stars)}.{name}" if stars else dot and written
 
 
 def first_line(fields: Sequence[Mapping[str, Any]]) -> bool:

@@ -11,35 +11,46 @@ typedef struct mv_frame {
     mv_desc *args[MV_MAX_PARAMS + 1]; /* and the output of a reduction */
     mv_value values[MV_MAX_PARAMS + 1]; /* and the option of a built-in kernel */
     int64_t number[MV_MAX_PARAMS];    /* elements made of numbers that stand for arrays */
-    PyObject *held[MV_MAX_PARAMS];    /* views and leases that the call took */
-    int holding;
+    PyObject *view[MV_MAX_PARAMS];    /* views that the call entered */
+    Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it borrowed */
+    int views, buffers;
 } mv_frame;
+
+/* What the fast way compares, worked out once for a kernel (plain.h). */
+typedef struct mv_plain {
+    int arrays;                                /* 0: the kernel never goes the fast way */
+    int direct;                                /* a foreign kernel on this many descriptors and nothing else; or 0 */
+    bool same;                                 /* an output may be exactly an input's memory */
+    int array_at[MV_MAX_PARAMS];               /* which parameters are arrays */
+    int flags[MV_MAX_PARAMS];                  /* NumPy flags that must be set */
+    const void *dtype[MV_MAX_PARAMS];          /* NumPy's object for it; NULL: the common dtype */
+} mv_plain;
 
 /* Raises the exception that is already set. */
 static inline int mv_raise_pending(void) { return -1; }
 
-/* memset of 256 bytes becomes `rep stos` in gcc, which costs more than the rest of a small call. */
-static inline void mv_desc_clear(mv_desc *d) {
-    typedef uint64_t line __attribute__((vector_size(16), may_alias));
-    line *p = (line *)d;
-    for (size_t i = 0; i < sizeof *d / sizeof *p; i++)
-        p[i] = (line){0, 0};
-}
-
-/* An array of plain numbers, from the fields that NumPy keeps. `log2item`: item size as a power of two. */
+/* An array of plain numbers, from the fields that NumPy keeps. `log2item`: item size as a power of two. Field by field, since a
+ * memset of 256 bytes costs as much as the rest of a small call; shape and strides beyond `ndim` stay as they are. */
 static inline void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code,
                                       int log2item, uint64_t flags) {
     const int64_t item = INT64_C(1) << log2item;
     int64_t size = 1;
-    mv_desc_clear(d);
     d->data = data;
+    d->stride[0] = d->stride[1] = 0;
     d->ndim = ndim;
     d->dtype_code = (uint8_t)code;
     d->dtype_bits = (uint8_t)(8 << log2item);
     d->dtype_lanes = 1;
+    d->generation = 0;
     d->itemsize = (uint32_t)item;
     d->struct_bytes = sizeof *d;
     d->abi_version = MV_ABI_VERSION;
+    d->mask = NULL;
+    d->mask_offset = 0;
+    d->device_id = 0;
+    d->logical = MV_PLAIN;
+    d->mask_stride[0] = d->mask_stride[1] = 0;
+    d->reserved[0] = d->reserved[1] = d->reserved[2] = 0;
     for (int k = 0; k < ndim; k++) {
         d->shape[k] = shape[k];
         d->strides[k] = strides[k];

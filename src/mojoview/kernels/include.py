@@ -23,7 +23,8 @@ def get_mojo_include() -> Path:
 
     Examples
     --------
-    >>> sorted(p.name for p in get_mojo_include().iterdir())
+    >>> import mojoview as mv
+    >>> sorted(p.name for p in mv.get_mojo_include().iterdir())
     ['mojoview']
     """
     return Path(__file__).absolute().parent / "mojo"

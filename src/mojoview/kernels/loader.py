@@ -13,7 +13,6 @@ from pathlib import Path
 from mojoview.kernels.build import Build
 from mojoview.kernels.cache import LIBRARY, Cache, cache_directory
 from mojoview.kernels.compiler import find_compiler
-from mojoview.kernels.exports import Exports
 from mojoview.kernels.module import KernelModule
 from mojoview.memory.errors import KernelCompileError, KernelError, MojoViewError
 
@@ -30,7 +29,7 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
 
     Every function of the file with `@export` and `abi("C")` becomes a kernel that checks its arguments as the built-in
     ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
-    bare `Pointer`s to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
+    a bare `Pointer` to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
     made of the content of the file and of all that it imports, the compiler, the flags and the CPU: only the first load
     of a content runs the compiler.
 
@@ -95,10 +94,12 @@ def _open_cache() -> Cache | None:
     try:
         return Cache.open(root)
     except OSError as error:
-        return _unusable(root, error)
+        _unusable(root, error)
+        return None
 
 
 def _unusable(root: Path, error: OSError) -> None:
+    """Warns that nothing can be kept; what is not the disk's fault is raised again."""
     if isinstance(error, MojoViewError):
         raise error
     warnings.warn(f"load(): the kernel cache {root} cannot be written ({error.strerror}): kernels are compiled for this"
@@ -120,28 +121,27 @@ def _cached(cache: Cache, key: str, file: Path) -> KernelModule | None:
 def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[str], None] | None,
               timeout: float) -> KernelModule:
     with ExitStack() as stack:
-        try:
-            if cache:
+        work = None
+        if cache:
+            try:
                 stack.enter_context(cache.lock(key, timeout))
                 if (module := _cached(cache, key, build.file)) is not None:  # somebody else compiled it while we waited
                     return module
                 work = stack.enter_context(cache.workplace(key))
-        except OSError as error:
-            cache = _unusable(cache.root, error)  # type: ignore[union-attr, func-returns-value]
-        if cache is None:
-            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mojoview-")))
+            except OSError as error:
+                _unusable(cache.root, error)
+        if work is None:
+            cache, work = None, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mojoview-")))
         library = work / LIBRARY
         exports = build.run(library, progress, timeout)
-        kept = _keep(cache, key, library, exports)
+        kept = None
+        if cache:
+            try:
+                kept = cache.put(key, library, exports)
+            except OSError as error:
+                _unusable(cache.root, error)
         try:
             # a library without a place in the cache stays mapped after its file is gone
             return KernelModule(build.file, kept, ctypes.CDLL(str(kept or library)), exports)
         except OSError as error:
             raise KernelError(f"load(): {build.file.name} was compiled, but does not load: {error}") from error
-
-
-def _keep(cache: Cache | None, key: str, library: Path, exports: Exports) -> Path | None:
-    try:
-        return cache.put(key, library, exports) if cache else None
-    except OSError as error:
-        return _unusable(cache.root, error)  # type: ignore[union-attr, func-returns-value]

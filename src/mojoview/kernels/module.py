@@ -57,7 +57,7 @@ class KernelModule:
             address = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value
             try:
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle)
-            except MojoViewError as error:
+            except (MojoViewError, ValueError) as error:
                 refused[symbol] = str(error)
         self.path, self.library, self.__doc__ = path, library, exports.doc or None
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)

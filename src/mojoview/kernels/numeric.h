@@ -11,6 +11,10 @@
 
 #include "abi.h"
 
+/* Loops share signatures, so some ignore a parameter; item sizes from sizeof meet signed strides. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+
 #define MV_INLINE static inline __attribute__((always_inline))
 
 /* One body, compiled for several CPUs; the loader picks at run time. Sanitizers instrument the resolver, which runs before they do. */

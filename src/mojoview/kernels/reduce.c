@@ -275,7 +275,8 @@ static int64_t along_chunk(void *state, int64_t i) {
 /* The dimensions of `args` without `axis`, as `kept`, and the axis alone. Masks become operands of `kept`, to be moved along. */
 static int32_t split_axis(along *job, mv_desc *const *args, int axis) {
     mv_desc part[MV_MAX_OPERANDS], *parts[MV_MAX_OPERANDS];
-    int operands = job->op->operands, masks = 0;
+    const int operands = job->op->operands == 2 ? 2 : 1;
+    int masks = 0;
     mv_nest *run = &job->axis;
     *run = (mv_nest){.ndim = 1, .operands = operands, .size = job->rows, .shape = {job->rows}};
     for (int k = 0; k < operands; k++) {

@@ -63,19 +63,21 @@ MV_INLINE const mv_at_f32 *mv_block_f16(const char *p, int64_t stride, int64_t n
 /* ---- sums of a block */
 #define MV_FLOAT_SUM(name, at)                                                                                        \
     MV_INLINE double mv_sum_##name(const at *x, int64_t n) {                                                          \
-        double lane[MV_LANES] = {0};                                                                                  \
-        MV_OVER_LANES(n, lane[l] += x[i]);                                                                            \
-        return mv_add_lanes(lane);                                                                                    \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, lane[l] += x[i])                                                                               \
+        MV_IN_REST(n, rest += x[i])                                                                                   \
+        return mv_add_lanes(lane) + rest;                                                                             \
     }                                                                                                                 \
     MV_INLINE void mv_take_sum_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                             \
         a->n += n;                                                                                                    \
         mv_add_compensated(a, mv_sum_##name(x, n));                                                                   \
     }                                                                                                                 \
     MV_INLINE void mv_take_dot_##name(mv_acc *a, const at *x, const at *y, int64_t n) {                               \
-        double lane[MV_LANES] = {0};                                                                                  \
-        MV_OVER_LANES(n, lane[l] += (double)x[i] * (double)y[i]);                                                     \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, lane[l] += (double)x[i] * (double)y[i])                                                        \
+        MV_IN_REST(n, rest += (double)x[i] * (double)y[i])                                                            \
         a->n += n;                                                                                                    \
-        mv_add_compensated(a, mv_add_lanes(lane));                                                                    \
+        mv_add_compensated(a, mv_add_lanes(lane) + rest);                                                             \
     }
 MV_FLOAT_SUM(f32, mv_at_f32)
 MV_FLOAT_SUM(f64, mv_at_f64)
@@ -126,22 +128,52 @@ MV_EACH_INT(MV_INT_SUM)
 MV_EACH_UINT(MV_INT_SUM)
 
 /* ---- second moments, in float64, about the block's mean */
-#define MV_MOMENTS(name, at)                                                                                          \
-    MV_INLINE double mv_spread_##name(const at *x, int64_t n, double mean) {                                          \
-        double lane[MV_LANES] = {0};                                                                                  \
-        MV_OVER_LANES(n, const double apart = (double)x[i] - mean; lane[l] += apart * apart);                         \
-        return mv_add_lanes(lane);                                                                                    \
-    }                                                                                                                 \
-    MV_INLINE void mv_take_moments_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                         \
+#define MV_SPREAD(fn, at)                                                                                             \
+    MV_INLINE double fn(const at *x, int64_t n, double mean) {                                                        \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, const double apart = (double)x[i] - mean; lane[l] += apart * apart)                            \
+        MV_IN_REST(n, const double apart = (double)x[i] - mean; rest += apart * apart)                                \
+        return mv_add_lanes(lane) + rest;                                                                             \
+    }
+#define MV_TAKE_MOMENTS(name)                                                                                         \
+    MV_INLINE void mv_take_moments_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {               \
         const double sum = (double)mv_sum_##name(x, n);                                                               \
         mv_add_moments(a, n, sum, 0, mv_spread_##name(x, n, sum / (double)n));                                        \
     }
-#define MV_INT_MOMENTS(name, T, W) MV_MOMENTS(name, mv_at_##name)
-MV_MOMENTS(b8, mv_at_b8)
-MV_EACH_INT(MV_INT_MOMENTS)
-MV_EACH_UINT(MV_INT_MOMENTS)
-MV_MOMENTS(f32, mv_at_f32)
-MV_MOMENTS(f64, mv_at_f64)
+#define MV_MOMENTS(name)                                                                                              \
+    MV_SPREAD(mv_spread_##name, mv_at_##name)                                                                         \
+    MV_TAKE_MOMENTS(name)
+MV_MOMENTS(b8)
+MV_MOMENTS(i8)
+MV_MOMENTS(i16)
+MV_MOMENTS(i32)
+MV_MOMENTS(u8)
+MV_MOMENTS(u16)
+MV_MOMENTS(u32)
+MV_MOMENTS(f32)
+MV_MOMENTS(f64)
+/* Few CPUs convert 64-bit integers to doubles side by side. From -2^50
+ * (BELOW: how far under zero) up to 2^51 it is exact to place them in the mantissa of 3 * 2^51. */
+MV_INLINE double mv_small_to_double(uint64_t x) {
+    union { uint64_t u; double d; } placed = {x + UINT64_C(0x4338000000000000)};
+    return placed.d - 6755399441055744.0;
+}
+#define MV_WIDE_MOMENTS(name, BELOW)                                                                                         \
+    MV_SPREAD(mv_spread_##name##_any, mv_at_##name)                                                                   \
+    MV_INLINE double mv_spread_##name(const mv_at_##name *x, int64_t n, double mean) {                                \
+        uint64_t large = 0;                                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                                               \
+            large |= ((uint64_t)x[i] + (BELOW)) >> 51;                                                    \
+        if (large)                                                                                                    \
+            return mv_spread_##name##_any(x, n, mean);                                                                \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, const double apart = mv_small_to_double((uint64_t)x[i]) - mean; lane[l] += apart * apart)      \
+        MV_IN_REST(n, const double apart = mv_small_to_double((uint64_t)x[i]) - mean; rest += apart * apart)          \
+        return mv_add_lanes(lane) + rest;                                                                             \
+    }                                                                                                                 \
+    MV_TAKE_MOMENTS(name)
+MV_WIDE_MOMENTS(i64, UINT64_C(1) << 50)
+MV_WIDE_MOMENTS(u64, UINT64_C(0))
 
 /* ---- smallest and largest, with NumPy's rules: the first NaN (NaT) wins, else the first among equals */
 #define MV_FIRST(x, n, i, CONDITION)                                                                                  \
@@ -149,21 +181,82 @@ MV_MOMENTS(f64, mv_at_f64)
     while (i < (n)-1 && !(CONDITION))                                                                                 \
         i++
 
+/* Whether a block holds nothing better than `limit` and nothing unordered: the usual case, and cheap to see. */
+#define MV_FLOAT_DULL(fn, name, T, OP)                                                                                \
+    MV_INLINE int fn(const mv_at_##name *x, int64_t n, T limit) {                                                     \
+        mv_bits_##name odd[4] = {{0}};                                                                                \
+        int found = 0;                                                                                                \
+        MV_IN_VECTORS(name, x, n, odd[k] |= ~(v OP limit))                                                            \
+        MV_AFTER_VECTORS(name, n, found |= !(x[i] OP limit))                                                          \
+        const mv_bits_##name any = (odd[0] | odd[1]) | (odd[2] | odd[3]);                                             \
+        for (int l = 0; l < MV_WIDTH_##name; l++)                                                                     \
+            found |= any[l] != 0;                                                                                     \
+        return !found;                                                                                                \
+    }
+#define MV_FLOAT_WITHIN(fn, name, T)                                                                                  \
+    MV_INLINE int fn(const mv_at_##name *x, int64_t n, T low, T high) {                                               \
+        mv_bits_##name odd[4] = {{0}};                                                                                \
+        int found = 0;                                                                                                \
+        MV_IN_VECTORS(name, x, n, odd[k] |= ~((v >= low) & (v <= high)))                                              \
+        MV_AFTER_VECTORS(name, n, found |= !(x[i] >= low) | !(x[i] <= high))                                          \
+        const mv_bits_##name any = (odd[0] | odd[1]) | (odd[2] | odd[3]);                                             \
+        for (int l = 0; l < MV_WIDTH_##name; l++)                                                                     \
+            found |= any[l] != 0;                                                                                     \
+        return !found;                                                                                                \
+    }
+#define MV_EXACT_DULL(fn, name, T, OP)                                                                                \
+    MV_INLINE int fn(const mv_at_##name *x, int64_t n, T limit) {                                                     \
+        int odd = 0;                                                                                                  \
+        for (int64_t i = 0; i < n; i++)                                                                               \
+            odd |= !(x[i] OP limit);                                                                                  \
+        return !odd;                                                                                                  \
+    }
+/* The best of a block from `best` on, passing over what is unordered, and whether there is any such. */
+#define MV_FLOAT_BEST(fn, name, T, OP)                                                                                \
+    MV_INLINE T fn(const mv_at_##name *x, int64_t n, T best, int *unordered) {                                        \
+        mv_vector_##name lane[4];                                                                                     \
+        mv_bits_##name nan[4] = {{0}};                                                                                \
+        int odd = 0;                                                                                                  \
+        for (int k = 0; k < 4; k++)                                                                                   \
+            lane[k] = (mv_vector_##name){0} + best;                                                                   \
+        MV_IN_VECTORS(name, x, n, const mv_bits_##name better = v OP lane[k]; lane[k] = MV_PICK(name, better, v, lane[k]); \
+                      nan[k] |= v != v)                                                                               \
+        for (int k = 0; k < 4; k++)                                                                                   \
+            for (int l = 0; l < MV_WIDTH_##name; l++) {                                                               \
+                best = lane[k][l] OP best ? lane[k][l] : best;                                                        \
+                odd |= nan[k][l] != 0;                                                                                \
+            }                                                                                                         \
+        MV_AFTER_VECTORS(name, n, best = x[i] OP best ? x[i] : best; odd |= x[i] != x[i])                             \
+        *unordered = odd;                                                                                             \
+        return best;                                                                                                  \
+    }
+#define MV_EXACT_BEST(fn, at, T, OP, UNORDERED)                                                                       \
+    MV_INLINE T fn(const at *x, int64_t n, T best, int *unordered) {                                                  \
+        int odd = 0;                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                             \
+            best = x[i] OP best ? x[i] : best;                                                                        \
+            odd |= UNORDERED(x[i]);                                                                                   \
+        }                                                                                                             \
+        *unordered = odd;                                                                                             \
+        return best;                                                                                                  \
+    }
 /* UNORDERED(v) tells NaN or NaT, MARK is what the result then is */
-#define MV_EXTREME(fn, at, T, kind, OP, UNORDERED, MARK)                                                              \
+#define MV_EXTREME(fn, at, T, kind, OP, DULL, BEST, UNORDERED, MARK)                                                  \
     MV_INLINE void fn(mv_acc *a, const at *x, int64_t n, int64_t index, int position) {                               \
+        const int first = a->n == 0;                                                                                  \
         if (a->unordered)                                                                                             \
             return;                                                                                                   \
         a->n += n;                                                                                                    \
-        T best;                                                                                                       \
-        int found;                                                                                                    \
-        MV_BEST_##kind(T, x, n, OP, UNORDERED, best, found);                                                          \
-        if (found) {                                                                                                  \
+        if (!first && DULL(x, n, (T)a->low.kind))                                                                     \
+            return;                                                                                                   \
+        int unordered;                                                                                                \
+        const T best = BEST(x, n, x[0], &unordered);                                                                  \
+        if (unordered) {                                                                                              \
             MV_FIRST(x, n, i, UNORDERED(x[i]));                                                                       \
             a->unordered = 1;                                                                                         \
             a->low.kind = MARK;                                                                                       \
             a->low_at = index + i;                                                                                    \
-        } else if (a->n == n || best OP a->low.kind) {                                                                \
+        } else if (first || best OP (T)a->low.kind) {                                                                 \
             a->low.kind = best;                                                                                       \
             if (position) {                                                                                           \
                 MV_FIRST(x, n, i, x[i] == best);                                                                      \
@@ -171,44 +264,44 @@ MV_MOMENTS(f64, mv_at_f64)
             }                                                                                                         \
         }                                                                                                             \
     }
-#define MV_BEST_i64(T, x, n, OP, UNORDERED, best, found)                                                              \
-    best = x[0];                                                                                                      \
-    found = 0;                                                                                                        \
-    for (int64_t i = 0; i < (n); i++) {                                                                               \
-        best = x[i] OP best ? x[i] : best;                                                                            \
-        found |= UNORDERED(x[i]);                                                                                     \
-    }
-#define MV_BEST_u64 MV_BEST_i64
-#define MV_BEST_f64(T, x, n, OP, UNORDERED, best, found)                                                              \
-    T lane[MV_LANES];                                                                                                 \
-    int64_t nan[MV_LANES] = {0};                                                                                      \
-    for (int l = 0; l < MV_LANES; l++)                                                                                \
-        lane[l] = x[0];                                                                                               \
-    MV_OVER_LANES(n, const T v = x[i]; lane[l] = v OP lane[l] ? v : lane[l]; nan[l] |= UNORDERED(v));                 \
-    best = lane[0];                                                                                                   \
-    found = nan[0] != 0;                                                                                              \
-    for (int l = 1; l < MV_LANES; l++) {                                                                              \
-        best = lane[l] OP best ? lane[l] : best;                                                                      \
-        found |= nan[l] != 0;                                                                                         \
-    }
 #define MV_NEVER(v) 0
 #define MV_IS_NAN(v) ((v) != (v))
 #define MV_IS_NAT(v) ((v) == MV_NAT)
-#define MV_EXTREMES(name, at, T, kind, UNORDERED, MARK)                                                               \
-    MV_EXTREME(mv_low_##name, at, T, kind, <, UNORDERED, MARK)                                                        \
-    MV_EXTREME(mv_high_##name, at, T, kind, >, UNORDERED, MARK)                                                       \
+#define MV_TAKE_EXTREMES(name, at)                                                                                    \
     MV_INLINE void mv_take_min_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 0); } \
     MV_INLINE void mv_take_max_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 0); } \
     MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 1); } \
     MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 1); }
-#define MV_INT_EXTREMES(name, T, W) MV_EXTREMES(name, mv_at_##name, T, i64, MV_NEVER, 0)
-#define MV_UINT_EXTREMES(name, T, W) MV_EXTREMES(name, mv_at_##name, T, u64, MV_NEVER, 0)
+#define MV_FLOAT_EXTREMES(name, T)                                                                                    \
+    MV_FLOAT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
+    MV_FLOAT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
+    MV_FLOAT_BEST(mv_least_##name, name, T, <)                                                                        \
+    MV_FLOAT_BEST(mv_most_##name, name, T, >)                                                                         \
+    MV_EXTREME(mv_low_##name, mv_at_##name, T, f64, <, mv_none_below_##name, mv_least_##name, MV_IS_NAN, NAN)         \
+    MV_EXTREME(mv_high_##name, mv_at_##name, T, f64, >, mv_none_above_##name, mv_most_##name, MV_IS_NAN, NAN)         \
+    MV_TAKE_EXTREMES(name, mv_at_##name)
+#define MV_EXACT_EXTREMES(name, T, kind)                                                                              \
+    MV_EXACT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
+    MV_EXACT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
+    MV_EXACT_BEST(mv_least_##name, mv_at_##name, T, <, MV_NEVER)                                                      \
+    MV_EXACT_BEST(mv_most_##name, mv_at_##name, T, >, MV_NEVER)                                                       \
+    MV_EXTREME(mv_low_##name, mv_at_##name, T, kind, <, mv_none_below_##name, mv_least_##name, MV_NEVER, 0)           \
+    MV_EXTREME(mv_high_##name, mv_at_##name, T, kind, >, mv_none_above_##name, mv_most_##name, MV_NEVER, 0)           \
+    MV_TAKE_EXTREMES(name, mv_at_##name)
+#define MV_INT_EXTREMES(name, T, W) MV_EXACT_EXTREMES(name, T, i64)
+#define MV_UINT_EXTREMES(name, T, W) MV_EXACT_EXTREMES(name, T, u64)
 MV_EACH_INT(MV_INT_EXTREMES)
 MV_EACH_UINT(MV_UINT_EXTREMES)
-MV_EXTREMES(b8, mv_at_b8, uint8_t, u64, MV_NEVER, 0)
-MV_EXTREMES(f32, mv_at_f32, double, f64, MV_IS_NAN, NAN)
-MV_EXTREMES(f64, mv_at_f64, double, f64, MV_IS_NAN, NAN)
-MV_EXTREMES(time, mv_at_i64, int64_t, i64, MV_IS_NAT, MV_NAT)
+MV_EXACT_EXTREMES(b8, uint8_t, u64)
+MV_FLOAT_EXTREMES(f32, float)
+MV_FLOAT_EXTREMES(f64, double)
+/* datetimes: NaT is the smallest int64, so for the largest it has to be looked for */
+#define MV_NEVER_DULL(x, n, limit) 0
+MV_EXACT_BEST(mv_least_time, mv_at_i64, int64_t, <, MV_IS_NAT)
+MV_EXACT_BEST(mv_most_time, mv_at_i64, int64_t, >, MV_IS_NAT)
+MV_EXTREME(mv_low_time, mv_at_i64, int64_t, i64, <, mv_none_below_i64, mv_least_time, MV_IS_NAT, MV_NAT)
+MV_EXTREME(mv_high_time, mv_at_i64, int64_t, i64, >, MV_NEVER_DULL, mv_most_time, MV_IS_NAT, MV_NAT)
+MV_TAKE_EXTREMES(time, mv_at_i64)
 
 /* ---- counts */
 #define MV_COUNT(name, at, MISSING)                                                                                   \
@@ -238,62 +331,72 @@ MV_HITS(f32, mv_at_f32)
 MV_HITS(f64, mv_at_f64)
 
 /* ---- describe: everything in one pass over memory; missing elements are skipped */
-#define MV_IMPROVE(kind, n, best_low, best_high, PRESENT)                                                             \
-    if (before == 0 || best_low < a->low.kind) {                                                                      \
+#define MV_IMPROVE(kind, n, best_low, best_high)                                                                      \
+    if (before == 0 || best_low < (__typeof__(best_low))a->low.kind) {                                                \
         a->low.kind = best_low;                                                                                       \
-        MV_FIRST(x, n, i, PRESENT && x[i] == best_low);                                                               \
+        MV_FIRST(x, n, i, x[i] == best_low);                                                                          \
         a->low_at = index + i;                                                                                        \
     }                                                                                                                 \
-    if (before == 0 || best_high > a->high.kind) {                                                                    \
+    if (before == 0 || best_high > (__typeof__(best_high))a->high.kind) {                                             \
         a->high.kind = best_high;                                                                                     \
-        MV_FIRST(x, n, i, PRESENT && x[i] == best_high);                                                              \
+        MV_FIRST(x, n, i, x[i] == best_high);                                                                         \
         a->high_at = index + i;                                                                                       \
     }
-#define MV_FLOAT_DESCRIBE(name, at)                                                                                   \
-    MV_INLINE void mv_take_describe_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                        \
-        double sum[MV_LANES] = {0}, low[MV_LANES], high[MV_LANES], spread[MV_LANES] = {0};                            \
-        int64_t present[MV_LANES] = {0}, count = 0;                                                                   \
-        for (int l = 0; l < MV_LANES; l++) {                                                                          \
-            low[l] = INFINITY;                                                                                        \
-            high[l] = -INFINITY;                                                                                      \
-        }                                                                                                             \
-        MV_OVER_LANES(n, const double v = x[i]; present[l] += v == v; sum[l] += v == v ? v : 0;                       \
-                      low[l] = v < low[l] ? v : low[l]; high[l] = v > high[l] ? v : high[l]);                         \
-        double best_low = low[0], best_high = high[0];                                                                \
-        for (int l = 0; l < MV_LANES; l++) {                                                                          \
-            count += present[l];                                                                                      \
-            best_low = low[l] < best_low ? low[l] : best_low;                                                         \
-            best_high = high[l] > best_high ? high[l] : best_high;                                                    \
-        }                                                                                                             \
-        if (count == 0)                                                                                               \
-            return;                                                                                                   \
-        const double total = mv_add_lanes(sum), mean = total / (double)count;                                         \
+/* The usual block has no NaN and nothing beyond the extremes so far: a cheap look tells. */
+#define MV_FLOAT_DESCRIBE(name, T)                                                                                    \
+    MV_FLOAT_WITHIN(mv_within_##name, name, T)                                                                        \
+    MV_INLINE double mv_sum_present_##name(const mv_at_##name *x, int64_t n) {                                        \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, const double v = x[i]; lane[l] += v == v ? v : 0)                                              \
+        MV_IN_REST(n, const double v = x[i]; rest += v == v ? v : 0)                                                  \
+        return mv_add_lanes(lane) + rest;                                                                             \
+    }                                                                                                                 \
+    MV_INLINE double mv_spread_present_##name(const mv_at_##name *x, int64_t n, double mean) {                        \
+        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
+        MV_IN_LANES(n, const double v = x[i]; const double apart = v == v ? v - mean : 0; lane[l] += apart * apart)   \
+        MV_IN_REST(n, const double v = x[i]; const double apart = v == v ? v - mean : 0; rest += apart * apart)       \
+        return mv_add_lanes(lane) + rest;                                                                             \
+    }                                                                                                                 \
+    MV_INLINE void mv_take_describe_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {              \
         const int64_t before = a->n;                                                                                  \
-        if (count == n)                                                                                               \
-            MV_OVER_LANES(n, const double apart = x[i] - mean; spread[l] += apart * apart);                           \
-        else                                                                                                          \
-            MV_OVER_LANES(n, const double v = x[i]; const double apart = v == v ? v - mean : 0;                       \
-                          spread[l] += apart * apart);                                                                \
-        mv_add_moments(a, count, total, 0, mv_add_lanes(spread));                                                     \
-        MV_IMPROVE(f64, n, best_low, best_high, 1)                                                                    \
+        int unordered = 0;                                                                                            \
+        T best_low = INFINITY, best_high = -INFINITY;                                                                 \
+        if (before == 0 || !mv_within_##name(x, n, (T)a->low.f64, (T)a->high.f64)) {                                  \
+            best_low = mv_least_##name(x, n, best_low, &unordered);                                                   \
+            best_high = mv_most_##name(x, n, best_high, &unordered);                                                  \
+        }                                                                                                             \
+        mv_acc counted = {.n = n};                                                                                    \
+        double total, m2;                                                                                             \
+        if (unordered) {                                                                                              \
+            counted.n = 0;                                                                                            \
+            mv_take_count_##name(&counted, x, n, index);                                                              \
+            if (counted.n == 0)                                                                                       \
+                return;                                                                                               \
+            total = mv_sum_present_##name(x, n);                                                                      \
+            m2 = mv_spread_present_##name(x, n, total / (double)counted.n);                                           \
+        } else {                                                                                                      \
+            total = mv_sum_##name(x, n);                                                                              \
+            m2 = mv_spread_##name(x, n, total / (double)n);                                                           \
+        }                                                                                                             \
+        mv_add_moments(a, counted.n, total, 0, m2);                                                                   \
+        MV_IMPROVE(f64, n, best_low, best_high)                                                                       \
     }
 #define MV_INT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, i64)
 #define MV_UINT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, u64)
 #define MV_EXACT_DESCRIBE(name, at, T, kind)                                                                          \
     MV_INLINE void mv_take_describe_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                        \
-        T best_low = x[0], best_high = x[0];                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                                             \
-            best_low = x[i] < best_low ? x[i] : best_low;                                                             \
-            best_high = x[i] > best_high ? x[i] : best_high;                                                          \
-        }                                                                                                             \
         const int64_t before = a->n;                                                                                  \
         const mv_wide total = mv_sum_##name(x, n);                                                                    \
         a->total += total;                                                                                            \
         mv_add_moments(a, n, (double)total, 0, mv_spread_##name(x, n, (double)total / (double)n));                    \
-        MV_IMPROVE(kind, n, best_low, best_high, 1)                                                                   \
+        if (before > 0 && mv_none_below_##name(x, n, (T)a->low.kind) && mv_none_above_##name(x, n, (T)a->high.kind))  \
+            return;                                                                                                   \
+        int unordered;                                                                                                \
+        const T best_low = mv_least_##name(x, n, x[0], &unordered), best_high = mv_most_##name(x, n, x[0], &unordered); \
+        MV_IMPROVE(kind, n, best_low, best_high)                                                                      \
     }
-MV_FLOAT_DESCRIBE(f32, mv_at_f32)
-MV_FLOAT_DESCRIBE(f64, mv_at_f64)
+MV_FLOAT_DESCRIBE(f32, float)
+MV_FLOAT_DESCRIBE(f64, double)
 MV_EXACT_DESCRIBE(b8, mv_at_b8, uint8_t, u64)
 MV_EACH_INT(MV_INT_DESCRIBE)
 MV_EACH_UINT(MV_UINT_DESCRIBE)

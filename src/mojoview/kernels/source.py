@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class Export:
     nested : bool
         Inside a struct or another function.
     abi_c : bool
+    arguments : dict of str to str
+        Types of the arguments as written, by name.
     result : str
         The result type as written; "" where there is none.
     """
@@ -53,6 +56,7 @@ class Export:
     line: int
     nested: bool
     abi_c: bool
+    arguments: dict[str, str]
     result: str
 
 
@@ -69,12 +73,15 @@ class Outline:
         Name that an import binds, and the dotted path that it stands for.
     stars : list of str
         Modules whose names are all imported.
+    aliases : dict of str to str
+        `comptime` names of the module, and the dotted name of the value, without its parameters.
     """
 
     exports: list[Export] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
 
 
 def outline(text: str) -> Outline:
@@ -124,6 +131,8 @@ class _Reader:
                 i = self.export(i)
             elif starts and token.text in ("from", "import"):
                 i = self.imports(i)
+            elif starts and token.text == "comptime" and token.column == 0:
+                i = self.alias(i)
             else:
                 i += 1
             starts = self.tokens[i - 1].kind == "newline" or self.tokens[i - 1].text == ";"
@@ -164,8 +173,10 @@ class _Reader:
             return i
         function = self.text(i + 1).strip("`")
         i += 2
-        while self.text(i) in ("[", "("):
+        if self.text(i) == "[":
             i = self.closing(i)
+        begin, i = i, self.closing(i)
+        arguments = dict(self.arguments(begin + 1, i - 1))
         abi, result = False, None
         while i < len(self.tokens) and self.text(i) != ":":
             if self.text(i) == "abi" and self.text(i + 1) == "(":
@@ -174,11 +185,38 @@ class _Reader:
             if self.text(i) == ">" and self.text(i - 1) == "-":
                 result = i + 1
             i = self.skip(i)
-        written = "".join(t.text for t in self.tokens[result:i] if t.kind != "newline") if result else ""
+        written = self.plain(result, i) if result else ""
         if None not in named:
             symbol = "".join(filter(None, named)) or function
-            self.found.exports.append(Export(symbol, function, at.line, at.column > 0, abi, written))
+            self.found.exports.append(Export(symbol, function, at.line, at.column > 0, abi, arguments, written))
         return i
+
+    def arguments(self, i: int, stop: int) -> Iterator[tuple[str, str]]:
+        name, begin = "", 0
+        while i <= stop:
+            if i == stop or self.text(i) in (",", "="):
+                if begin:
+                    yield name, self.plain(begin, i)
+                while i < stop and self.text(i) != ",":  # the default
+                    i = self.skip(i)
+                begin = 0
+            elif self.text(i) == ":" and not begin:
+                name, begin = self.text(i - 1).strip("`"), i + 1
+            i = self.skip(i)
+
+    def plain(self, begin: int, end: int) -> str:
+        return "".join(t.text for t in self.tokens[begin:end] if t.kind != "newline")
+
+    def alias(self, i: int) -> int:
+        name = self.text(i + 1)
+        while i < len(self.tokens) and self.text(i) != "=" and self.tokens[i].kind != "newline":
+            i = self.skip(i)
+        begin = i = min(i + 1, len(self.tokens))
+        while self.text(i + 1) == ".":
+            i += 2
+        value = self.plain(begin, i + 1)
+        self.found.aliases[name] = value if self.text(i + 1) in ("", "\n", "[") else f"{value}.?"  # an expression
+        return begin
 
     def imports(self, i: int) -> int:
         begin = i
@@ -247,9 +285,12 @@ def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple
         dots = len(module) - len(module.lstrip("."))
         root = module[dots:].split(".")[0]
         # every place counts, not only the one where the compiler would find the module first
-        for place in list(file.parents)[dots - 1:dots] if dots else {file.parent, *search}:
+        for place in list(file.parents)[dots - 1:dots] if dots else dict.fromkeys((file.parent, *search)):
             for part in _module_files(place / root) if root else ():
-                _visit(part, part.relative_to(place).as_posix(), search, seen)
+                known = part.relative_to(place).as_posix()
+                if dots:
+                    known = posixpath.normpath(posixpath.join(posixpath.dirname(name), "../" * (dots - 1), known))
+                _visit(part, known, search, seen)
 
 
 @functools.lru_cache(64)

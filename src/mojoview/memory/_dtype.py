@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mojoview.memory.errors import DTypeError
+from mojoview.memory.errors import DTypeError, FieldError, IndexingError
 
-__all__ = ["KNOWN", "DTypeInfo", "as_dtype", "dtype_info", "dtype_of_code", "dtype_of_format"]
+__all__ = ["KNOWN", "DTypeInfo", "as_dtype", "dtype_info", "dtype_of_code", "dtype_of_format", "field_of"]
 
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
 PLAIN, DATETIME, TIMEDELTA, BYTES, TEXT, VOID, RECORD = range(7)
@@ -31,7 +32,8 @@ class DTypeInfo(NamedTuple):
     descr: list[Any] | None  #: the same for `__array_interface__`
 
 
-# Keyed by the dtype itself: equal dtypes carry the same information, metadata included in none of it. Read by `views`.
+# Keyed by the dtype itself: equal dtypes carry the same information, except that equal records may differ in
+# alignment. Read by `views`.
 KNOWN: dict[Any, DTypeInfo] = {}
 
 
@@ -49,7 +51,8 @@ def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
     Raises
     ------
     DTypeError
-        Object and variable-width string dtypes: their items are references to memory elsewhere, which native code must not touch.
+        Object and variable-width string dtypes: their items are references to memory elsewhere, which native code must
+        not touch.
 
     Notes
     -----
@@ -66,14 +69,16 @@ def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
         info = _describe(dtype)
         if len(KNOWN) < 4096:  # record dtypes are made at will; the plain ones are all in by then
             KNOWN[dtype] = info
-    return info
+    return info if info.alignment == dtype.alignment else info._replace(alignment=dtype.alignment)
 
 
 def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
     kind = dtype.kind
     if dtype.hasobject or kind in "OT":
         what = "variable-width strings" if kind == "T" else "Python objects"
-        raise DTypeError(f"dtype {dtype}: expected items with their bytes in place, got {what}, whose items are references")
+        raise DTypeError(
+            f"dtype {dtype}: expected items with their bytes in place, got {what}, whose items are references"
+        )
     if kind not in "iufcbMmSUV":
         raise DTypeError(f"dtype {dtype}: mojoview has no code for kind {kind!r}")
     numeric = kind in _CODES and dtype.itemsize <= (16 if kind == "c" else 8)  # no kernel computes in long double
@@ -84,16 +89,28 @@ def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
         if count > 0xFFFF:
             raise DTypeError(f"dtype {dtype}: expected at most 65535 units a tick, got {count}")
         logical |= UNITS.index("us" if unit == "μs" else unit) << 8 | count << 16
-    return DTypeInfo(code, dtype.itemsize * 8 if numeric else 0, dtype.itemsize, logical, not dtype.isnative,
-                     dtype.alignment, _format(dtype), _descr(dtype))
+    return DTypeInfo(
+        code,
+        dtype.itemsize * 8 if numeric else 0,
+        dtype.itemsize,
+        logical,
+        not dtype.isnative,
+        dtype.alignment,
+        _format(dtype),
+        _descr(dtype),
+    )
 
 
 def _format(dtype: np.dtype[Any]) -> bytes | None:
+    if (
+        dtype.kind in "iu" and dtype.isnative
+    ):  # long and long long are equal and have one entry here: that of the common name
+        dtype = np.dtype(dtype.str)
     try:
-        exported = memoryview(np.empty(0, dtype))
+        exported = np.empty(0, dtype).data
         return exported.format.encode() if np.asarray(exported).dtype == dtype else None
-    # ValueError: datetimes, alone or in a record, and overlapping fields. RuntimeError: NumPy cannot read its own words, which
-    # omit trailing padding.
+    # ValueError: datetimes, alone or in a record, and overlapping fields. RuntimeError: NumPy cannot read its own
+    # words, which omit trailing padding.
     except (ValueError, RuntimeError):
         return None
 
@@ -101,7 +118,9 @@ def _format(dtype: np.dtype[Any]) -> bytes | None:
 def _descr(dtype: np.dtype[Any]) -> list[Any] | None:
     try:
         descr = dtype.descr
-        return descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None  # padding becomes fields
+        return (
+            descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None
+        )  # padding becomes fields
     except (ValueError, TypeError):  # overlapping or reordered fields
         return None
 
@@ -117,22 +136,51 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if dtype is None:
         raise DTypeError(f"{operation}: expected a dtype, got None")
     try:
-        return np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
+        return result
     except Exception as error:  # besides TypeError whatever a `dtype` attribute raises
         raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
 
 
-def dtype_of_format(format: str | None, itemsize: int, exported: memoryview) -> np.dtype[Any]:
+def field_of(dtype: np.dtype[Any], name: str | list[str]) -> tuple[np.dtype[Any], int]:
+    """dtype and byte offset of a field; of several, the narrower record that NumPy makes of them.
+
+    Raises
+    ------
+    IndexingError
+        The dtype has no fields, or the names are no strings.
+    FieldError
+        There is no such field, or one is named twice.
+    """
+    names = [name] if isinstance(name, str) else list(name)
+    if not all(isinstance(part, str) for part in names):
+        raise IndexingError("index: a list of positions needs a copy, use np.asarray(view)[...]; one of names does not")
+    if dtype.names is None or dtype.fields is None:
+        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
+    for part in names:
+        if part not in dtype.fields:
+            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
+    if isinstance(name, str):
+        return dtype.fields[name][:2]
+    try:
+        return dtype[names], 0
+    except (KeyError, ValueError) as error:
+        raise FieldError(f"fields {names}: {error}") from error
+
+
+def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) -> np.dtype[Any]:
     """The NumPy dtype of a buffer, by the format that its exporter states.
 
     Parameters
     ----------
-    format : str or None
-        PEP 3118 format; None means bytes.
+    format : str
+        PEP 3118 format.
     itemsize : int
         What the exporter says an item measures, in bytes.
-    exported : memoryview
-        The buffer itself, through which NumPy reads formats with structure.
+    exporter : object
+        Exports a buffer of that format, off which NumPy reads formats with structure.
+    owner : object
+        Whose format it is. The formats of ctypes before Python 3.12 omit padding; there the type itself is asked.
 
     Returns
     -------
@@ -143,24 +191,63 @@ def dtype_of_format(format: str | None, itemsize: int, exported: memoryview) -> 
     DTypeError
         NumPy knows no dtype for the format, or the exporter contradicts itself about the size of an item.
     """
-    dtype = _FORMATS.get(format or "B")
+    dtype = _FORMATS[format] if format in _FORMATS else _parsed(format, exporter)
+    if (dtype is None or dtype.itemsize != itemsize) and isinstance(owner, _CData):
+        dtype = _of_ctypes(owner)
     if dtype is None:
-        try:
-            dtype = np.asarray(exported).dtype
-        except Exception as error:  # NumPy's parser answers bad formats in many ways, RuntimeWarning among them
-            raise DTypeError(f"buffer format {format!r}: NumPy has no dtype for it ({error})") from error
+        raise DTypeError(f"buffer format {format!r} of {type(owner).__name__}: NumPy has no dtype for it")
     if dtype.itemsize != itemsize:
-        raise DTypeError(f"buffer format {format!r}: its items measure {dtype.itemsize} bytes, the exporter says {itemsize}")
+        raise DTypeError(
+            f"buffer format {format!r} of {type(owner).__name__}: its items measure {dtype.itemsize} bytes, "
+            f"the exporter says {itemsize}"
+        )
     return dtype
 
 
+def _parsed(format: str, exporter: Any) -> np.dtype[Any] | None:
+    try:
+        return np.asarray(memoryview(exporter)).dtype
+    except Exception:  # NumPy's parser answers what it does not know in many ways; the caller says it in one
+        return None
+
+
+def _of_ctypes(owner: object) -> np.dtype[Any] | None:
+    try:
+        return np.dtype(type(owner)).base
+    except Exception:  # bit fields and pointers
+        return None
+
+
+_CData: Any = ctypes.Structure.__base__
+
 # '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters are worth a table.
 _FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {
-    "Zf": np.dtype("F"), "Zd": np.dtype("D"), "c": np.dtype("S1"), "n": np.dtype(np.intp), "N": np.dtype(np.uintp)}
-_FORMATS |= {prefix + letter: np.dtype(prefix + code)
-             for prefix in "<>=" for letter, code in
-             {"b": "i1", "B": "u1", "h": "i2", "H": "u2", "i": "i4", "I": "u4", "l": "i4", "L": "u4", "q": "i8", "Q": "u8",
-              "e": "f2", "f": "f4", "d": "f8", "?": "?"}.items()}
+    "Zf": np.dtype("F"),
+    "Zd": np.dtype("D"),
+    "c": np.dtype("S1"),
+    "n": np.dtype(np.intp),
+    "N": np.dtype(np.uintp),
+}
+_FORMATS |= {
+    prefix + letter: np.dtype(prefix + code)
+    for prefix in "<>="
+    for letter, code in {
+        "b": "i1",
+        "B": "u1",
+        "h": "i2",
+        "H": "u2",
+        "i": "i4",
+        "I": "u4",
+        "l": "i4",
+        "L": "u4",
+        "q": "i8",
+        "Q": "u8",
+        "e": "f2",
+        "f": "f4",
+        "d": "f8",
+        "?": "?",
+    }.items()
+}
 _FORMATS |= {"@" + letter: dtype for letter, dtype in _FORMATS.items() if letter[0] not in "<>=@"}
 
 

@@ -3,11 +3,12 @@ from cpython.buffer cimport Py_buffer
 
 cdef class Lease:
     cdef object owner       # kept so that the memory lives as long as the lease, also where no buffer is exported
-    cdef Py_buffer buffer   # the owner's export; the only one, released when the last view that shares this lease is gone
+    cdef Py_buffer buffer   # the owner's only export, released when the last view that shares this lease is gone
     cdef bint held          # whether `buffer` is filled: a lease on a bare pointer has none
     cdef object __weakref__
 
 
 cdef Lease lease_buffer(object exporter, object owner, int flags)
 cdef Lease lease_owner(object owner)
-cdef object lease_memoryview(Lease lease)
+cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1
+cdef void give_back(Py_buffer *buffer) noexcept

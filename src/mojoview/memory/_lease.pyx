@@ -1,14 +1,11 @@
 """Leases: what keeps memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
 
 cimport cython
-from cpython.buffer cimport Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 
 from mojoview.memory.errors import ArgumentError
 
-
-cdef extern from "Python.h":
-    object PyMemoryView_FromBuffer(const Py_buffer *buffer)
 
 cdef extern from "counter.h" nogil:
     void mv_count_add(int64_t n)
@@ -61,9 +58,15 @@ cdef Lease lease_owner(object owner):
     return lease
 
 
-cdef object lease_memoryview(Lease lease):
-    """The export as a memoryview that asks the exporter for nothing more. Borrows: drop it before the lease."""
-    return PyMemoryView_FromBuffer(&lease.buffer)
+cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1:
+    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the
+    same function."""
+    PyObject_GetBuffer(exporter, buffer, flags)
+    return 0
+
+
+cdef void give_back(Py_buffer *buffer) noexcept:
+    PyBuffer_Release(buffer)
 
 
 def live_leases():

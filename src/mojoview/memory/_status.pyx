@@ -1,8 +1,8 @@
 """Status codes below, exceptions above: the one translator."""
 
 from mojoview.memory.abi cimport (
-    MV_E_ABI, MV_E_ALIGN, MV_E_DEVICE, MV_E_DIVIDE, MV_E_DTYPE, MV_E_EMPTY, MV_E_INDEX, MV_E_MASK, MV_E_MEMORY, MV_E_NDIM,
-    MV_E_NULL, MV_E_OVERFLOW, MV_E_OVERLAP, MV_E_READONLY, MV_E_SHAPE, MV_E_STRIDE, MV_E_VALUE,
+    MV_E_ABI, MV_E_ALIGN, MV_E_DEVICE, MV_E_DIVIDE, MV_E_DTYPE, MV_E_EMPTY, MV_E_INDEX, MV_E_MASK, MV_E_MEMORY,
+    MV_E_NDIM, MV_E_NULL, MV_E_OVERFLOW, MV_E_OVERLAP, MV_E_READONLY, MV_E_SHAPE, MV_E_STRIDE, MV_E_VALUE,
 )
 
 from mojoview.memory import errors

@@ -36,7 +36,7 @@ enum {
 #define MV_F_CONTIGUOUS (UINT64_C(1) << 2)
 #define MV_ALIGNED (UINT64_C(1) << 3)      /* data and strides are multiples of the dtype's alignment */
 #define MV_HAS_MASK (UINT64_C(1) << 4)
-#define MV_MASK_BITS (UINT64_C(1) << 5)    /* clear: one byte an element, nonzero = missing; set: LSB bitmap, 1 = valid */
+#define MV_MASK_BITS (UINT64_C(1) << 5)    /* clear: a byte an element, nonzero = missing; set: LSB bitmap, 1 = valid */
 #define MV_BYTE_STRIDES (UINT64_C(1) << 6) /* a byte stride is no multiple of the item size: stride[] means nothing */
 #define MV_SWAPPED (UINT64_C(1) << 7)      /* not in native byte order */
 #define MV_DEVICE_SHIFT 8                  /* bits 8 to 15: device kind, 0 = memory that the CPU may read */

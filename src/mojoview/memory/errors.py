@@ -1,5 +1,7 @@
 """The error tree: every failure is a `MojoViewError` and also the builtin that callers expect."""
 
+from typing import Any
+
 __all__ = [
     "AccessorError",
     "AlignmentError",
@@ -35,6 +37,7 @@ __all__ = [
     "NotReady",
     "OverlapError",
     "PeerGone",
+    "OwnerGone",
     "ProtocolError",
     "RangeError",
     "ReadOnlyError",
@@ -202,7 +205,7 @@ class KernelCompileError(KernelError):
         What the compiler said, with file, line and column (both counted from 1).
     """
 
-    def __init__(self, message: str, diagnostics: tuple = ()):
+    def __init__(self, message: str, diagnostics: tuple[Any, ...] = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
 
@@ -289,6 +292,10 @@ class SegmentLost(SegmentError):
 
 class NotOwnerError(SegmentError, PermissionError):
     """Only a segment's owner may write: this handle reads, was closed, or came through a fork."""
+
+
+class OwnerGone(SegmentError, ConnectionError):
+    """The writer has closed what is waited for, or is dead."""
 
 
 class Busy(SegmentError, BlockingIOError):

@@ -5,6 +5,21 @@ keeps the
 names; the lock-free algorithms are plain C headers (`latch.h`, `pins.h`), each a page with its C test.
 """
 
+from mojoview.sharing._snapshot import Snapshot
+from mojoview.sharing._state import State
+from mojoview.sharing.arrays import SharedArray, attach, share
 from mojoview.sharing.naming import SegmentInfo, cleanup, segments, unlink
+from mojoview.sharing.pool import Pool
 
-__all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
+__all__ = [
+    "Pool",
+    "SegmentInfo",
+    "SharedArray",
+    "Snapshot",
+    "State",
+    "attach",
+    "cleanup",
+    "segments",
+    "share",
+    "unlink",
+]

@@ -1,27 +1,73 @@
 from typing import Any, final
 
+from mojoview.sharing._header import (
+    ARRAY as ARRAY,
+)
+from mojoview.sharing._header import (
+    FAULTS as FAULTS,
+)
+from mojoview.sharing._header import (
+    FILE as FILE,
+)
+from mojoview.sharing._header import (
+    FORTRAN as FORTRAN,
+)
+from mojoview.sharing._header import (
+    FRAME as FRAME,
+)
+from mojoview.sharing._header import (
+    HAS_LOCKS as HAS_LOCKS,
+)
+from mojoview.sharing._header import (
+    HEADER_BYTES as HEADER_BYTES,
+)
+from mojoview.sharing._header import (
+    KINDS as KINDS,
+)
+from mojoview.sharing._header import (
+    NAME_BYTES as NAME_BYTES,
+)
+from mojoview.sharing._header import (
+    RING_BROADCAST as RING_BROADCAST,
+)
+from mojoview.sharing._header import (
+    RING_MPSC as RING_MPSC,
+)
+from mojoview.sharing._header import (
+    RING_SPSC as RING_SPSC,
+)
+from mojoview.sharing._header import (
+    SEAL_FUTURE as SEAL_FUTURE,
+)
+from mojoview.sharing._header import (
+    SEAL_NOW as SEAL_NOW,
+)
+from mojoview.sharing._header import (
+    SEAL_SIZE as SEAL_SIZE,
+)
+from mojoview.sharing._header import (
+    SEALED as SEALED,
+)
+from mojoview.sharing._header import (
+    SNAPSHOT as SNAPSHOT,
+)
+from mojoview.sharing._header import (
+    STATE as STATE,
+)
+from mojoview.sharing._header import (
+    TEXT_BYTES as TEXT_BYTES,
+)
+from mojoview.sharing._header import (
+    VERSION as VERSION,
+)
+from mojoview.sharing._header import (
+    inspect as inspect,
+)
+from mojoview.sharing._header import (
+    owner_alive as owner_alive,
+    this_boot as this_boot,
+)
 from mojoview.views import View
-
-FAULTS: tuple[str, ...]
-KINDS: dict[int, str]
-STATE: int
-SNAPSHOT: int
-RING_SPSC: int
-RING_MPSC: int
-RING_BROADCAST: int
-ARRAY: int
-FRAME: int
-SEALED: int
-FILE: int
-FORTRAN: int
-HEADER_BYTES: int
-TEXT_BYTES: int
-NAME_BYTES: int
-VERSION: tuple[int, int]
-HAS_LOCKS: bool
-SEAL_SIZE: int
-SEAL_FUTURE: int
-SEAL_NOW: int
 
 @final
 class Mapping:
@@ -54,7 +100,9 @@ class Segment:
     def owner_text(self) -> str: ...
     def fileno(self) -> int: ...
     def others_attached(self) -> bool: ...
-    def view(self, offset: int, shape: tuple[int, ...], dtype: Any, *, writable: bool = False, fortran: bool = False) -> View: ...
+    def view(
+        self, offset: int, shape: tuple[int, ...], dtype: Any, *, writable: bool = False, fortran: bool = False
+    ) -> View: ...
     def reopen(self, *, writable: bool = False) -> Segment: ...
     def prefault(self, offset: int, nbytes: int) -> None: ...
     def allocate(self, start: int, end: int) -> None: ...
@@ -62,16 +110,43 @@ class Segment:
     def seal(self, contents: int) -> None: ...
     def take_ownership(self) -> bool: ...
     def release_ownership(self) -> None: ...
+    def renew(
+        self,
+        payload_bytes: int,
+        flags: int,
+        dtype_text: bytes,
+        itemsize: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        schema_hash: int,
+        uuid: bytes,
+    ) -> bool: ...
+    def recommit(self) -> None: ...
     def disown(self) -> None: ...
     def close(self) -> None: ...
 
-def this_boot() -> bytes: ...
-def create(kind: int, payload_bytes: int, *, name: str, path: str | None, directory: str, mode: int, payload_off: int, reserve: int,
-           flags: int, dtype_text: bytes, tag: bytes, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...],
-           params: tuple[int, ...], schema_hash: int, uuid: bytes) -> Segment: ...
-def inspect(fd: int) -> tuple[str, dict[str, Any]]: ...
+def create(
+    kind: int,
+    payload_bytes: int,
+    *,
+    name: str,
+    path: str | None,
+    directory: str,
+    mode: int,
+    payload_off: int,
+    reserve: int,
+    flags: int,
+    dtype_text: bytes,
+    tag: bytes,
+    itemsize: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    params: tuple[int, ...],
+    schema_hash: int,
+    uuid: bytes,
+) -> Segment: ...
 def claim_owner_lock(fd: int) -> int | None: ...
-def adopt_fd(fd: int, name: str, path: str | None, facts: dict[str, Any], writable: bool) -> Segment: ...
+def adopt_fd(fd: int, name: str, path: str | None, facts: dict[str, Any], writable: bool, own: bool = False) -> Segment: ...
 
 @final
 class ByteLock:

@@ -3,12 +3,16 @@
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memset
 from posix.types cimport mode_t, off_t
-from posix.unistd cimport close, ftruncate, getpid, getuid
+from posix.unistd cimport close, ftruncate, getpid
 
 from mojoview.memory._lease cimport lease_owner
+from mojoview.sharing._header cimport (
+    alive, fill_header, header_facts, mv_segment_closed, mv_segment_epoch, mv_segment_generation, mv_segment_owner_pid,
+    mv_segment_owner_start, mv_segment_owner_state, process_start,
+)
 from mojoview.views._view cimport make_view
 
 import errno
@@ -16,19 +20,16 @@ import os
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists
+from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
+from mojoview.sharing._header import (
+    ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE,
+    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, owner_alive, this_boot,
+)
 
 
 cdef extern from "segment.h" nogil:
-    int mv_segment_check(const mv_segment *h, size_t available, uint64_t file_bytes)
     void mv_segment_commit(mv_segment *h)
     void mv_segment_own(mv_segment *h, uint32_t pid, uint64_t start)
-    uint32_t mv_segment_closed(const mv_segment *h)
-    uint32_t mv_segment_generation(const mv_segment *h)
-    uint32_t mv_segment_owner_state(const mv_segment *h)
-    uint32_t mv_segment_owner_pid(const mv_segment *h)
-    uint64_t mv_segment_owner_start(const mv_segment *h)
-    uint64_t mv_segment_epoch(const mv_segment *h)
     void mv_segment_take(mv_segment *h)
     void mv_segment_goodbye(mv_segment *h)
     void *mv_segment_closed_word(mv_segment *h)
@@ -36,9 +37,7 @@ cdef extern from "segment.h" nogil:
 cdef extern from "platform.h" nogil:
     enum:
         MV_SEAL_SIZE
-        MV_SEAL_FUTURE
         MV_SEAL_NOW
-        MV_OS_LOCKS
     int mv_os_anonymous(const char *label, const char *directory)
     int mv_os_nameless(const char *directory, const char *path, int mode, char *hidden, size_t hidden_bytes)
     int mv_os_link(int fd, const char *path, const char *hidden)
@@ -49,12 +48,13 @@ cdef extern from "platform.h" nogil:
     int mv_os_lock(int fd, int64_t byte, int exclusive)
     int mv_os_locked(int fd, int64_t byte)
     int mv_os_claim(int any, int64_t byte)
-    int mv_os_start_time(int64_t pid, uint64_t *start)
-    void mv_os_boot_id(uint8_t *id)
-    uint64_t mv_os_realtime()
     void mv_os_wake(void *word)
 
 cdef extern from "owner.h" nogil:
+    """
+    static inline uint64_t mv_fork_count(void) { return atomic_load_explicit(&mv_forks, memory_order_relaxed); }
+    """
+    uint64_t mv_fork_count()
     int mv_owners_watch_forks()
     int mv_owner_acquire(mv_owner *o, int any, int64_t byte)
     void mv_owner_release(mv_owner *o)
@@ -68,22 +68,12 @@ cdef extern from "<sys/mman.h>" nogil:
         PROT_WRITE
         MAP_SHARED
 
-cdef extern from "<unistd.h>" nogil:
-    ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
-
-FAULTS = ("ok", "foreign", "unfinished", "byte order", "version", "corrupt", "truncated")
-KINDS = {MV_KIND_STATE: "state", MV_KIND_SNAPSHOT: "snapshot", MV_KIND_RING_SPSC: "ring", MV_KIND_RING_MPSC: "ring",
-         MV_KIND_RING_BROADCAST: "ring", MV_KIND_ARRAY: "array", MV_KIND_FRAME: "frame"}
-STATE, SNAPSHOT, RING_SPSC, RING_MPSC, RING_BROADCAST, ARRAY, FRAME = (
-    MV_KIND_STATE, MV_KIND_SNAPSHOT, MV_KIND_RING_SPSC, MV_KIND_RING_MPSC, MV_KIND_RING_BROADCAST, MV_KIND_ARRAY, MV_KIND_FRAME)
-SEALED, FILE, FORTRAN = MV_SEGMENT_SEALED, MV_SEGMENT_FILE, MV_SEGMENT_FORTRAN
-HEADER_BYTES, TEXT_BYTES, NAME_BYTES = MV_SEGMENT_HEADER, MV_SEGMENT_TEXT, MV_SEGMENT_NAME - 1
-HAS_LOCKS = bool(MV_OS_LOCKS)
-VERSION = (MV_SEGMENT_MAJOR, MV_SEGMENT_MINOR)
-SEAL_SIZE, SEAL_FUTURE, SEAL_NOW = MV_SEAL_SIZE, MV_SEAL_FUTURE, MV_SEAL_NOW
-
 if mv_owners_watch_forks() < 0:
     raise MemoryError("pthread_atfork")
+
+
+cdef uint64_t forks() noexcept:
+    return mv_fork_count()
 
 
 cdef int fail(str operation, int code) except -1:
@@ -394,6 +384,41 @@ cdef class Segment:
                 mv_os_wake(mv_segment_closed_word(self.header))
             mv_owner_release(&self.owner)
 
+    def renew(self, int64_t payload_bytes, uint32_t flags, bytes dtype_text, uint32_t itemsize, tuple shape, tuple strides,
+              uint64_t schema_hash, bytes uuid):
+        """renew(payload_bytes, flags, dtype_text, itemsize, shape, strides, schema_hash, uuid)
+
+        Makes anonymous memory that nobody else is attached to into another segment: fill the payload, then `recommit()`.
+
+        Returns
+        -------
+        bool
+            False, and nothing changed, where somebody is attached.
+        """
+        cdef mv_segment *h = self.header
+        cdef int rc
+        self.require_owner("renew()")
+        rc = mv_os_lock(self.fd, MV_LOCK_ATTACHED, 1)
+        if rc < 0:
+            fail(f"segment {self.name!r}: locking it", rc)
+        if rc == 0:
+            return False
+        memset(h, 0, 128)  # the magic goes first in effect: nobody is attached, and attaching waits for the lock
+        memset(<char *>h + 256, 0, MV_SEGMENT_HEADER - 256)
+        self.uuid, self.name = uuid, f"anonymous-{uuid.hex()}"
+        fill_header(h, self.facts["kind"], flags, self.mapping.size, MV_SEGMENT_HEADER, payload_bytes, schema_hash, uuid, itemsize, shape,
+                    strides, (), self.name.encode(), dtype_text, b"")
+        self.facts = header_facts(h)
+        return True
+
+    def recommit(self):
+        """recommit()
+
+        Last step of `renew()`.
+        """
+        mv_segment_commit(self.header)
+        mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
+
     def disown(self):
         """disown()
 
@@ -466,11 +491,7 @@ def byte_locked(Segment segment, int64_t byte):
 
 
 cdef int sign(Segment self) except -1:
-    cdef uint64_t start = 0
-    cdef int rc = mv_os_start_time(getpid(), &start)
-    if rc < 0:
-        fail("start time of this process", rc)
-    mv_segment_own(self.header, getpid(), start)
+    mv_segment_own(self.header, getpid(), process_start())
     return 0
 
 
@@ -480,27 +501,6 @@ cdef int unlink_quietly(bytes path) except -1:
     except OSError:  # already gone: the purpose is reached
         return 0
     return 0
-
-
-cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot_id) except -1:
-    cdef uint64_t actual = 0
-    cdef int rc = mv_os_locked(fd, MV_LOCK_OWNER)
-    if rc == 1:
-        return True
-    if state != MV_OWNER_ACTIVE or boot_id != this_boot() or pid == 0:
-        return False
-    # The lock is free (or the system has none): the process itself is the second witness.
-    return mv_os_start_time(pid, &actual) == 0 and actual == start
-
-
-def this_boot():
-    """this_boot()
-
-    What tells this run of the machine from the one before: 16 bytes.
-    """
-    cdef uint8_t id[16]
-    mv_os_boot_id(id)
-    return bytes(id[:16])
 
 
 def create(int kind, int64_t payload_bytes, *, str name, str path, str directory, int mode, int64_t payload_off, int64_t reserve,
@@ -514,10 +514,7 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
     cdef char hidden[4200]
     cdef mv_segment *h
     cdef int64_t total = (payload_off + payload_bytes + 4095) & ~4095
-    cdef uint64_t start = 0
-    cdef int rc, k
-    text = dtype_text + tag
-    encoded = name.encode()
+    cdef int rc
     hidden[0] = 0
     self.name, self.path, self.uuid = name, path, uuid
     if path is None:
@@ -538,71 +535,11 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
     rc = mv_owner_acquire(&self.owner, self.fd, MV_LOCK_OWNER)
     if rc < 0:
         fail(f"segment {name!r}: owning it", rc)
-    h.abi_major, h.abi_minor = MV_SEGMENT_MAJOR, MV_SEGMENT_MINOR
-    h.header_bytes, h.kind, h.flags, h.byte_order = MV_SEGMENT_HEADER, kind, flags, MV_SEGMENT_ORDER
-    h.word_bytes, h.line_bytes = 8, MV_SEGMENT_LINE
-    h.segment_bytes, h.payload_off, h.payload_bytes, h.schema_hash = total, payload_off, payload_bytes, schema_hash
-    memcpy(h.uuid, <const char *>uuid, 16)
-    mv_os_boot_id(h.boot_id)
-    mv_os_start_time(getpid(), &start)
-    h.creator_pid, h.creator_uid, h.creator_start, h.created_ns = getpid(), getuid(), start, mv_os_realtime()
-    h.ndim, h.itemsize, h.dtype_bytes, h.tag_bytes = len(shape), itemsize, len(dtype_text), len(tag)
-    for k in range(len(shape)):
-        h.shape[k] = shape[k]
-        h.strides[k] = strides[k]
-    for k in range(len(params)):
-        h.params[k] = params[k]
-    memcpy(h.name, <const char *>encoded, len(encoded))
-    memcpy(h.text, <const char *>text, len(text))
+    fill_header(h, kind, flags, total, payload_off, payload_bytes, schema_hash, uuid, itemsize, shape, strides, params, name.encode(),
+                dtype_text, tag)
     sign(self)
     self.facts = header_facts(h)
     return self
-
-
-cdef dict header_facts(const mv_segment *h):
-    """A checked header in Python's words."""
-    cdef int k
-    return {
-        "kind": h.kind, "flags": h.flags, "segment_bytes": h.segment_bytes, "payload_off": h.payload_off,
-        "payload_bytes": h.payload_bytes, "schema_hash": h.schema_hash, "uuid": bytes((<const char *>h.uuid)[:16]),
-        "boot_id": bytes((<const char *>h.boot_id)[:16]), "creator_pid": h.creator_pid, "creator_uid": h.creator_uid,
-        "created_ns": h.created_ns, "itemsize": h.itemsize, "shape": tuple([h.shape[k] for k in range(<int>h.ndim)]),
-        "params": tuple([h.params[k] for k in range(MV_SEGMENT_PARAMS)]),
-        "name": (<const char *>h.name).decode("utf-8", "replace"), "dtype_text": bytes(h.text[:h.dtype_bytes]),
-        "tag": bytes(h.text[h.dtype_bytes:h.dtype_bytes + h.tag_bytes]), "version": (h.abi_major, h.abi_minor),
-    }
-
-
-def inspect(int fd):
-    """inspect(fd)
-
-    Reads and judges the header of an open file, without mapping it.
-
-    Returns
-    -------
-    fault : str
-        One of `FAULTS`.
-    facts : dict
-        Constants of the header, and what its owner's words say; only `version` unless the fault is "ok" or "truncated".
-    """
-    cdef mv_segment h
-    cdef ssize_t n, got = 0
-    memset(&h, 0, sizeof(h))
-    while got < <ssize_t>sizeof(h):
-        n = pread(fd, (<char *>&h) + got, sizeof(h) - got, got)
-        if n <= 0:
-            break
-        got += n
-    fault = FAULTS[mv_segment_check(&h, got, os.fstat(fd).st_size)]
-    if fault not in ("ok", "truncated") or got < <ssize_t>sizeof(h):
-        return fault, {"version": (h.abi_major, h.abi_minor)}
-    facts = header_facts(&h)
-    facts["owner_pid"] = mv_segment_owner_pid(&h)
-    facts["owner_state"] = mv_segment_owner_state(&h)
-    facts["epoch"] = mv_segment_epoch(&h)
-    facts["owner_alive"] = alive(fd, mv_segment_owner_state(&h), mv_segment_owner_pid(&h), mv_segment_owner_start(&h),
-                                 facts["boot_id"])
-    return fault, facts
 
 
 def claim_owner_lock(int fd):
@@ -618,21 +555,26 @@ def claim_owner_lock(int fd):
     return rc
 
 
-def adopt_fd(int fd, str name, str path, dict facts, bint writable):
-    """adopt_fd(fd, name, path, facts, writable)
+def adopt_fd(int fd, str name, str path, dict facts, bint writable, bint own=False):
+    """adopt_fd(fd, name, path, facts, writable, own=False)
 
-    Attaches to a checked file through a description of its own; `fd` stays the caller's.
+    Attaches to a checked file through a description of its own; `fd` stays the caller's, unless it says that it is one (`own`): then
+    it is the segment's from here on, also where attaching fails.
     """
     cdef Segment self = Segment.__new__(Segment)
     cdef int rc
     self.name, self.path, self.uuid, self.facts, self.committed = name, path, facts["uuid"], facts, True
-    rc = mv_os_reopen(fd, writable)
+    rc = fd if own else mv_os_reopen(fd, writable)
     if rc < 0:
         fail(f"segment {name!r}: opening it for {'writing' if writable else 'reading'}", rc)
     self.fd = rc
     rc = mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
-    if rc <= 0:  # 0: a pool is about to reuse the memory
-        fail(f"segment {name!r}: attaching", rc or -errno.EAGAIN)
+    if rc == 0:
+        raise SegmentLost(f"segment {name!r}: its creator is giving the memory to another segment")
+    if rc < 0:
+        fail(f"segment {name!r}: attaching", rc)
     self.mapping = map_file(self.fd, 0, facts["segment_bytes"], writable)
     self.header = <mv_segment *>self.mapping.base
+    if memcmp(self.header.uuid, <const char *>self.uuid, 16) != 0:
+        raise SegmentLost(f"segment {name!r}: its memory was given another segment while this process attached")
     return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import functools
 import hashlib
 import os
 import time
@@ -131,9 +132,9 @@ def create_segment(
             tag=tag,
             itemsize=itemsize,
             shape=tuple(shape),
-            strides=_strides(shape, itemsize, fortran),
+            strides=strides_of(shape, itemsize, fortran),
             params=tuple(params),
-            schema_hash=_schema_hash(kind, text, shape, fortran, tag),
+            schema_hash=schema_hash(kind, text, shape, fortran, tag),
             uuid=uuid,
         )
     except OSError as error:
@@ -147,6 +148,19 @@ def commit_segment(segment: Segment) -> Segment:
     segment.commit()
     naming.remember(segment)
     return segment
+
+
+def reserve(segment: Segment, start: int, end: int) -> None:
+    """Claims further bytes of a segment that was created with some in reserve."""
+    operation = f"growing segment {segment.name!r}"
+    place = naming.directory() if segment.path is not None else None
+    capacity.require_room(operation, end - start, place)
+    try:
+        segment.allocate(start, end)
+    except OSError as error:
+        if capacity.is_full(error):
+            raise capacity.shm_full(operation, end - start, capacity.free_bytes(place), place) from error
+        raise
 
 
 def close_segment(segment: Segment) -> None:
@@ -204,10 +218,14 @@ def attach_segment(
     """
     where = naming.path_of(name) if path is None else path
     fd = naming.open_file(name, where, uid)
+    given = False
     try:
-        return adopt_segment(fd, name, where, kinds=kinds, writable=writable, timeout=timeout, uuid=uuid, any_boot=any_boot)
+        facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
+        given = not writable  # a description of our own already; for writing it takes another
+        return _segment.adopt_fd(fd, name, where, facts, writable, given)
     finally:
-        os.close(fd)
+        if not given:
+            os.close(fd)
 
 
 def adopt_segment(
@@ -222,8 +240,20 @@ def adopt_segment(
     any_boot: bool = False,
 ) -> Segment:
     """Another handle on the segment behind a descriptor, which stays the caller's."""
-    facts = _ready(fd, name, timeout, any_boot)
+    facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
     label = name if name is not None else facts["name"] or f"anonymous-{facts['uuid'].hex()}"
+    segment = _segment.adopt_fd(fd, label, path, facts, writable)
+    if path is None:
+        naming.remember(segment)
+    return segment
+
+
+def _judge(
+    fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None, any_boot: bool
+) -> dict[str, Any]:
+    """The header's facts, once they are known to be those of the segment that is wanted."""
+    facts = _ready(fd, name, timeout, any_boot)
+    label = facts["name"] if name is None else name
     if uuid is not None and facts["uuid"] != uuid:
         raise SegmentLost(f"segment {label!r}: the one that the handle names is gone; another has its place")
     if kinds is not None and facts["kind"] not in kinds:
@@ -231,10 +261,7 @@ def adopt_segment(
         raise SchemaMismatch(
             f"segment {label!r}: expected {wanted}, it holds {_segment.KINDS.get(facts['kind'], facts['kind'])}"
         )
-    segment = _segment.adopt_fd(fd, label, path, facts, writable)
-    if path is None:
-        naming.remember(segment)
-    return segment
+    return facts
 
 
 def take_over(segment: Segment, operation: str) -> None:
@@ -270,6 +297,7 @@ def dtype_to_text(dtype: np.dtype[Any]) -> bytes:
     return text
 
 
+@functools.lru_cache(maxsize=256)
 def dtype_from_text(text: bytes) -> np.dtype[Any]:
     """The dtype that a header describes."""
     try:
@@ -290,6 +318,12 @@ def check_schema(segment: Segment, operation: str, dtype: Any = None, shape: Seq
         raise SchemaMismatch(
             f"{operation}: expected shape {tuple(shape)}, {segment.name!r} holds {segment.facts['shape']}"
         )
+
+
+def require_params(segment: Segment, operation: str, sound: bool) -> None:
+    """Raises where a header with a right checksum describes parts that do not fit together."""
+    if not sound:
+        raise CorruptHeader(f"{operation}: its parameters {segment.facts['params']} do not fit its kind and size")
 
 
 def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
@@ -327,13 +361,14 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
     fd = naming.open_file(name, path)
     try:
         fault, facts = _segment.inspect(fd)
+        lives = "kind" in facts and _segment.owner_alive(fd, facts)
     finally:
         os.close(fd)
     if fault not in ("ok", "truncated"):
         raise NotAMojoviewSegment(
             f"{operation}: {path} exists and is not a finished segment ({fault}); it was not touched"
         )
-    if facts["owner_alive"]:
+    if lives:
         raise SegmentExists(errno.EEXIST, f"{operation}: the name is in use by process {facts['owner_pid']}")
     if not reclaim:
         raise SegmentExists(
@@ -347,7 +382,7 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
         return
 
 
-def _strides(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, ...]:
+def strides_of(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, ...]:
     strides = [0] * len(shape)
     step = itemsize
     for k in range(len(shape)) if fortran else reversed(range(len(shape))):
@@ -356,6 +391,6 @@ def _strides(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, .
     return tuple(strides)
 
 
-def _schema_hash(kind: int, text: bytes, shape: Sequence[int], fortran: bool, tag: bytes) -> int:
+def schema_hash(kind: int, text: bytes, shape: Sequence[int], fortran: bool, tag: bytes) -> int:
     digest = hashlib.blake2b(repr((kind, text, tuple(shape), fortran, tag)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

@@ -224,7 +224,7 @@ def unlink(name: str) -> None:
     fault, _ = _remove(name, path_of(name), dead_only=False)
     if fault != "removed":
         raise NotAMojoviewSegment(f"unlink({name!r}): its header is {fault}; it was not touched")
-    _owned.pop(name, None)
+    _owned.pop(path_of(name), None)
 
 
 def _files() -> Iterator[tuple[str, str]]:
@@ -254,10 +254,11 @@ def _describe(name: str, path: str) -> SegmentInfo | None:
     else:
         try:
             state, facts = _segment.inspect(fd)
+            lives = state == "ok" and _segment.owner_alive(fd, facts)
         finally:
             os.close(fd)
         if state == "ok":
-            state = "live" if facts["owner_alive"] else "dead"
+            state = "live" if lives else "dead"
     return SegmentInfo(
         name,
         _segment.KINDS.get(facts.get("kind", 0), ""),
@@ -280,7 +281,7 @@ def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, An
         if fault not in ("ok", "truncated"):
             return fault, facts
         if dead_only:
-            if facts["owner_alive"]:
+            if _segment.owner_alive(fd, facts):
                 return "live", facts
             lock = _segment.claim_owner_lock(fd)
             if lock is None:  # another janitor, or a new owner, was quicker

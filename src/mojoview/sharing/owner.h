@@ -14,9 +14,15 @@
 static pthread_mutex_t mv_owners_mutex = PTHREAD_MUTEX_INITIALIZER;
 static mv_owner mv_owners = {-1, 0, &mv_owners, &mv_owners};
 
+static _Atomic uint64_t mv_forks; /* how many this process, or those before it, has seen: tells what was made before a fork */
+
 static void mv_owners_before_fork(void) { pthread_mutex_lock(&mv_owners_mutex); }
-static void mv_owners_in_parent(void) { pthread_mutex_unlock(&mv_owners_mutex); }
+static void mv_owners_in_parent(void) {
+    atomic_fetch_add_explicit(&mv_forks, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&mv_owners_mutex);
+}
 static void mv_owners_in_child(void) {
+    atomic_fetch_add_explicit(&mv_forks, 1, memory_order_relaxed);
     mv_owner *o = mv_owners.next;
     while (o != &mv_owners) {
         mv_owner *next = o->next;

@@ -316,7 +316,9 @@ static inline int mv_os_wait(const _Atomic uint32_t *word, uint32_t expected, in
 #else
     const struct timespec nap = {0, 200000};
     for (; ns > 0; ns -= 200000) {
-        if (*(const volatile uint32_t *)word != expected) return 0;
+        uint32_t now;
+        memcpy(&now, (const void *)(uintptr_t)word, sizeof now); /* half of a 64-bit counter: read as bytes, not as another type */
+        if (now != expected) return 0;
         if (nanosleep(&nap, NULL) < 0) return -EINTR;
     }
     return -ETIMEDOUT;

@@ -52,7 +52,7 @@ typedef struct mv_segment {
     uint32_t creator_pid, creator_uid;
     uint64_t creator_start; /* of the process, in the kernel's own unit: tells a reused pid apart */
     uint64_t created_ns;    /* since 1970 */
-    uint32_t header_crc;    /* CRC-32C of bytes 8 to 119 and 256 to 4095 */
+    uint32_t header_crc;    /* CRC-32C of bytes 8 to 119 and 256 to the end of the text */
     uint32_t zero;
     _Atomic uint64_t owner_epoch; /* changes: +1 at each takeover */
     _Atomic uint32_t owner_pid;   /* changes */
@@ -128,7 +128,9 @@ static inline uint32_t mv_segment_crc(uint32_t crc, const void *data, size_t n) 
 
 static inline uint32_t mv_segment_header_crc(const mv_segment *h) {
     const uint8_t *bytes = (const uint8_t *)h;
-    return mv_segment_crc(mv_segment_crc(0, bytes + 8, 112), bytes + 256, MV_SEGMENT_HEADER - 256);
+    uint64_t text = (uint64_t)h->dtype_bytes + h->tag_bytes;
+    if (text > MV_SEGMENT_TEXT) text = MV_SEGMENT_TEXT; /* a lie: the checksum will not fit either, or the check after it will see */
+    return mv_segment_crc(mv_segment_crc(0, bytes + 8, 112), bytes + 256, 1024 - 256 + (size_t)text);
 }
 
 /* Judges a private copy of the first page, so that no peer can change it between check and use. `available` is how much of the

@@ -3,24 +3,24 @@
 from cpython.buffer cimport PyBUF_FULL, PyBUF_FULL_RO, PyBUF_SIMPLE, PyBUF_WRITABLE
 from libc.stdint cimport int64_t, uintptr_t
 
-from mojoview.memory._lease cimport Lease, lease_buffer, lease_memoryview, lease_owner
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.memory.abi cimport MV_MAX_NDIM
 from mojoview.views._geometry cimport as_int64, int64_tuple, read_geometry
 from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN, dtype_info, dtype_of_format
+from mojoview.memory._dtype import KNOWN as _KNOWN, dtype_info, dtype_of_format
 from mojoview.memory.errors import ArgumentError, InterfaceError, LayoutError, ReadOnlyError, ShapeError, ZeroCopyError
 
 
 cdef extern from "layout.h" nogil:
-    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
+    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
     bint mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize)
 
-cdef dict known_dtypes = KNOWN
+cdef dict known_dtypes = _KNOWN
 cdef type ndarray = np.ndarray
 cdef object INT64 = np.dtype("i8")
 
@@ -37,7 +37,8 @@ def from_array(array, bint writable):
     if info is None:
         info = dtype_info(dtype)
     if info.format is None:
-        # No PEP 3118 words, or none that NumPy would read back. The same bytes under a dtype that has some serve as well.
+        # No PEP 3118 words, or none that NumPy would read back. The same bytes under a dtype that has some serve as
+        # well.
         exporter = exporter.view(INT64 if dtype.kind in "Mm" else f"V{dtype.itemsize}")
     # For reading, even where writing is wanted: NumPy would warn about broadcast arrays, which are refused below.
     return view_of(lease_buffer(exporter, array, PyBUF_FULL_RO), dtype, writable)
@@ -60,7 +61,7 @@ cdef View view_of(Lease lease, object dtype, bint writable):
     if not 0 <= ndim <= MV_MAX_NDIM:
         raise ShapeError(f"view({name_of(lease)}): {ndim} dimensions, the descriptor holds {MV_MAX_NDIM}")
     if lease.buffer.suboffsets is not NULL and any([lease.buffer.suboffsets[k] >= 0 for k in range(ndim)]):
-        raise ZeroCopyError(f"view({name_of(lease)}): its rows are reached through pointers (suboffsets); copy it first")
+        raise ZeroCopyError(f"view({name_of(lease)}): its rows lie behind pointers (suboffsets); copy it first")
     if lease.buffer.shape is not NULL:
         for k in range(ndim):
             shape[k] = lease.buffer.shape[k]
@@ -69,24 +70,37 @@ cdef View view_of(Lease lease, object dtype, bint writable):
     elif ndim > 1:
         raise InterfaceError(f"view({name_of(lease)}): {ndim} dimensions without a shape")
     if item < 0 or any_negative(ndim, shape):
-        raise InterfaceError(f"view({name_of(lease)}): negative sizes, {int64_tuple(shape, ndim)} items of {item} bytes")
+        raise InterfaceError(f"view({name_of(lease)}): negative sizes in {int64_tuple(shape, ndim)} or {item} bytes")
     if mv_count_elements(ndim, shape, item) < 0 or mv_count_elements(ndim, shape, item) * item != lease.buffer.len:
-        raise InterfaceError(f"view({name_of(lease)}): shape {int64_tuple(shape, ndim)} of {item} bytes does not make the "
-                             f"{lease.buffer.len} bytes that it states")
+        raise InterfaceError(f"view({name_of(lease)}): shape {int64_tuple(shape, ndim)} of {item} bytes does not make "
+                             f"the {lease.buffer.len} bytes that it states")
     if dtype is None:
-        format = lease.buffer.format.decode("latin-1") if lease.buffer.format is not NULL else None
-        dtype = dtype_of_format(format, item, lease_memoryview(lease))
+        dtype = dtype_of_lease(lease)
     if lease.buffer.strides is NULL:
         mv_c_strides(ndim, shape, item, strides)
     else:
         for k in range(ndim):
             strides[k] = lease.buffer.strides[k]
     if not mv_extent(ndim, shape, strides, item, &low, &high) or (lease.buffer.buf is NULL and high > low):
-        raise InterfaceError(f"view({name_of(lease)}): strides {int64_tuple(strides, ndim)} of shape {int64_tuple(shape, ndim)} "
-                             f"leave the address space")
+        raise InterfaceError(f"view({name_of(lease)}): strides {int64_tuple(strides, ndim)} of shape "
+                             f"{int64_tuple(shape, ndim)} leave the address space")
     if writable:
         check_writable(lease, lease.buffer.readonly, ndim, shape, strides, item)
     return make_view(lease, lease.buffer.buf, ndim, shape, strides, dtype, not writable)
+
+
+cdef object dtype_of_lease(Lease lease):
+    """What the exporter's format stands for. NumPy reads formats with structure, off an empty view that repeats them:
+    to ask the exporter for a second buffer could give another answer."""
+    cdef int64_t nothing[1]
+    cdef View words
+    if lease.buffer.format is NULL:
+        return dtype_of_format("B", lease.buffer.itemsize, None, lease.owner)
+    format = <bytes>lease.buffer.format
+    nothing[0] = 0
+    words = make_view(lease, lease.buffer.buf, 1, nothing, nothing, np.dtype(f"V{lease.buffer.itemsize}"), True)
+    words._format = format
+    return dtype_of_format(format.decode("latin-1"), lease.buffer.itemsize, words, lease.owner)
 
 
 def from_region(exporter, owner, offset, sizes, steps, dtype, bint writable):
@@ -100,10 +114,12 @@ def from_region(exporter, owner, offset, sizes, steps, dtype, bint writable):
     cdef int ndim = read_geometry(sizes, steps, item, shape, strides)
     cdef Lease lease = lease_buffer(exporter, owner, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
     if not 0 <= start <= lease.buffer.len:
-        raise InterfaceError(f"view({name_of(lease)}): offset {start} lies outside the buffer of {lease.buffer.len} bytes")
+        raise InterfaceError(f"view({name_of(lease)}): offset {start} lies outside the buffer of {lease.buffer.len} "
+                             "bytes")
     if not mv_extent(ndim, shape, strides, item, &low, &high) or low < -start or high > lease.buffer.len - start:
         raise InterfaceError(f"view({name_of(lease)}): shape {int64_tuple(shape, ndim)} of {dtype} with strides "
-                             f"{int64_tuple(strides, ndim)} at offset {start} leaves the buffer of {lease.buffer.len} bytes")
+                             f"{int64_tuple(strides, ndim)} at offset {start} leaves the buffer of "
+                             f"{lease.buffer.len} bytes")
     if writable:
         check_writable(lease, lease.buffer.readonly, ndim, shape, strides, item)
     return make_view(lease, <char *>lease.buffer.buf + start, ndim, shape, strides, dtype, not writable)

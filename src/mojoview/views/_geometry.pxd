@@ -7,5 +7,7 @@ cdef int64_t as_int64(object value, str what, object error) except? -1
 cdef int read_geometry(object sizes, object steps, int64_t item, int64_t *shape, int64_t *strides) except -1
 cdef int narrow(mv_desc *d, object key) except -1
 cdef int dimensions_held(const mv_desc *d) noexcept
-cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1
+cdef int turn(mv_desc *d) noexcept
+cdef int fold(mv_desc *d, tuple shape) except -1
+cdef int resize_items(mv_desc *d, object dtype) except -1
 cdef tuple int64_tuple(const int64_t *values, int n)

@@ -9,7 +9,9 @@ import operator
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, IndexingError, InterfaceError, ShapeError, ZeroCopyError
+from mojoview.memory.errors import (
+    ArgumentError, IndexingError, InterfaceError, LayoutError, MaskError, ShapeError, ZeroCopyError,
+)
 
 
 cdef extern from "Python.h":
@@ -18,13 +20,15 @@ cdef extern from "Python.h":
 cdef extern from "layout.h" nogil:
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
+    bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
 
 cdef object BOOLS = (bool, np.bool_)
 cdef object as_index = operator.index
 
 
 cdef int64_t as_int64(object value, str what, object error) except? -1:
-    """An integer from Python; `error` where it is none, or has more than 64 bits. Where a size is meant, True is a mistake."""
+    """An integer from Python; `error` where it is none or has more than 64 bits. True is none: it would be a
+    mistake."""
     cdef int overflow = 0
     cdef int64_t number
     if type(value) is not int:
@@ -68,7 +72,8 @@ cdef int read_geometry(object sizes, object steps, int64_t item, int64_t *shape,
 
 
 cdef int narrow(mv_desc *d, object key) except -1:
-    """Applies a basic index (integers, slices, Ellipsis, None) to a descriptor; what follows from it is left to be derived."""
+    """Applies a basic index (integers, slices, Ellipsis, None) to a descriptor; size and flags are left to be
+    derived."""
     cdef mv_desc whole = d[0]
     cdef tuple parts = list_items(key) if isinstance(key, tuple) else (key,)
     cdef bint masked = (d.flags & MV_HAS_MASK) != 0, bits = (d.flags & MV_MASK_BITS) != 0, rest_given = False
@@ -89,14 +94,14 @@ cdef int narrow(mv_desc *d, object key) except -1:
     if consumed > whole.ndim:
         raise IndexingError(f"index: the view has {whole.ndim} dimensions, got {consumed} indices")
     if kept + whole.ndim - consumed > most:
-        raise ShapeError(f"index: {kept + whole.ndim - consumed} dimensions result, {'a masked view' if masked else 'a view'} "
-                         f"has at most {most}")
+        raise ShapeError(f"index: {kept + whole.ndim - consumed} dimensions result, a "
+                         f"{'masked ' if masked else ''}view has at most {most}")
     for part in parts if rest_given else (*parts, Ellipsis):
         if part is None:
             set_axis(d, ndim, 1, 0, 0)
             ndim += 1
         elif part is Ellipsis:
-            for k in range(whole.ndim - consumed):
+            for _ in range(whole.ndim - consumed):
                 set_axis(d, ndim, whole.shape[axis], whole.strides[axis], whole.mask_stride[axis] if masked else 0)
                 ndim += 1
                 axis += 1
@@ -120,8 +125,8 @@ cdef int narrow(mv_desc *d, object key) except -1:
             ndim += 1
             axis += 1
         else:
-            i = as_int64(part, "index: integers, slices, Ellipsis and None select without a copy (np.asarray(view)[...] makes one)",
-                         IndexingError)
+            i = as_int64(part, "index: integers, slices, Ellipsis and None select without a copy, "
+                               "np.asarray(view)[...] makes one", IndexingError)
             if i < -whole.shape[axis] or i >= whole.shape[axis]:
                 raise IndexingError(f"index: {i} is out of bounds for axis {axis} with size {whole.shape[axis]}")
             i += whole.shape[axis] if i < 0 else 0
@@ -144,6 +149,56 @@ cdef int narrow(mv_desc *d, object key) except -1:
 cdef int dimensions_held(const mv_desc *d) noexcept:
     """The most dimensions a view can have: the descriptor holds 8, a byte mask has strides for 2, a bitmap is flat."""
     return MV_MAX_NDIM if not d.flags & MV_HAS_MASK else 1 if d.flags & MV_MASK_BITS else 2
+
+
+cdef int turn(mv_desc *d) noexcept:
+    """The dimensions in reverse order."""
+    cdef int k, n = d.ndim
+    for k in range(n // 2):
+        d.shape[k], d.shape[n - 1 - k] = d.shape[n - 1 - k], d.shape[k]
+        d.strides[k], d.strides[n - 1 - k] = d.strides[n - 1 - k], d.strides[k]
+    if n == 2:
+        d.mask_stride[0], d.mask_stride[1] = d.mask_stride[1], d.mask_stride[0]
+    return 0
+
+
+cdef int fold(mv_desc *d, tuple shape) except -1:
+    """The same elements in C order with another shape; ZeroCopyError where the strides do not allow it."""
+    cdef int64_t sizes[8]
+    cdef int64_t strides[8]
+    cdef int k, ndim = read_shape(shape, d.size, sizes)
+    if d.flags & MV_HAS_MASK and (ndim != d.ndim or any([sizes[k] != d.shape[k] for k in range(ndim)])):
+        raise MaskError("reshape: the mask has strides of its own; reshape view.data and view.mask")
+    if not mv_reshape(d, ndim, sizes, strides):
+        raise ZeroCopyError(f"reshape: strides {int64_tuple(d.strides, d.ndim)} of shape "
+                            f"{int64_tuple(d.shape, d.ndim)} need a copy to become {int64_tuple(sizes, ndim)}; "
+                            "use np.asarray(view).reshape(...)")
+    d.ndim = ndim
+    for k in range(ndim):
+        d.shape[k] = sizes[k]
+        d.strides[k] = strides[k]
+    return 0
+
+
+cdef int resize_items(mv_desc *d, object dtype) except -1:
+    """Makes room for items of another size along the last axis, by NumPy's rules for `ndarray.view`."""
+    cdef int64_t item = dtype.itemsize, old = d.itemsize, last
+    cdef int axis = d.ndim - 1
+    if item == old:
+        return 0
+    if d.flags & MV_HAS_MASK:
+        raise MaskError(f"cast({dtype}): a mask belongs to items of {old} bytes; cast view.data")
+    if axis < 0 or dtype.subdtype is not None:
+        raise LayoutError(f"cast({dtype}): items of {item} bytes for items of {old} need a last axis to spread over")
+    last = d.shape[axis]
+    if last != 1 and d.size and d.strides[axis] != old:
+        raise LayoutError(f"cast({dtype}): the last axis must be contiguous to change the item size, got strides "
+                          f"{int64_tuple(d.strides, d.ndim)}")
+    if item == 0 or (item < old and old % item) or last * old % item:
+        raise LayoutError(f"cast({dtype}): {last} items of {old} bytes do not divide into items of {item}")
+    d.shape[axis] = last * old // item
+    d.strides[axis] = item
+    return 0
 
 
 cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1:

@@ -22,8 +22,9 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     owner : object
         Exporter; kept alive by the view.
     interface : dict
-        Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the extents
-        must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter is trusted.
+        Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the
+        extents must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter
+        is trusted.
     writable : bool
 
     Returns
@@ -36,7 +37,8 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     InterfaceError
         A required entry is missing, or the entries contradict each other or the buffer's size.
     ArgumentError, DTypeError, ShapeError, ReadOnlyError, MaskError
-        Entries of the wrong type; items that are references; more than 8 dimensions; writing asked of read-only memory; a mask.
+        Entries of the wrong type; items that are references; more than 8 dimensions; writing asked of read-only
+        memory; a mask.
 
     Notes
     -----
@@ -64,7 +66,9 @@ def _read(owner: object, interface: Any, writable: bool) -> View:
     dtype = _dtype(interface["typestr"], interface.get("descr"))
     shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
     if not isinstance(data, tuple):
-        return _acquire.from_region(owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable)
+        return _acquire.from_region(
+            owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable
+        )
     if len(data) != 2:
         raise InterfaceError(f"data must be a buffer or (address, read-only flag), got {len(data)} entries")
     address, readonly = data

@@ -34,8 +34,10 @@ def text(view: View) -> str:
         return f"<{name} released>"
     f = facts(view)
     mask = ", masked" if view.mask is not None else ""
-    return (f"<{name} {f['shape']} {f['dtype']} at {f['address']}, strides ({f['strides']}), {f['order']}, {f['access']}{mask}, "
-            f"owner {f['owner']}>")
+    return (
+        f"<{name} {f['shape']} {f['dtype']} at {f['address']}, strides ({f['strides']}), {f['order']}, "
+        f"{f['access']}{mask}, owner {f['owner']}>"
+    )
 
 
 def html(view: View) -> str:
@@ -43,7 +45,13 @@ def html(view: View) -> str:
     if view.closed:
         return f"<div class='mojoview'><b>{escape(name)}</b> released</div>"
     cell = "padding:1px 12px 1px 0;text-align:left;border:none"
-    rows = "".join(f"<tr><th style='{cell};font-weight:500;opacity:.7'>{escape(key)}</th>"
-                   f"<td style='{cell};font-family:monospace'>{escape(value)}</td></tr>" for key, value in facts(view).items())
-    return (f"<div class='mojoview' style='display:inline-block;border-left:3px solid #e4572e;padding:2px 0 2px 10px'><b>{escape(name)}</b>"
-            f"<table style='border:none;border-collapse:collapse;margin:2px 0'>{rows}</table></div>")
+    rows = "".join(
+        f"<tr><th style='{cell};font-weight:500;opacity:.7'>{escape(key)}</th>"
+        f"<td style='{cell};font-family:monospace'>{escape(value)}</td></tr>"
+        for key, value in facts(view).items()
+    )
+    return (
+        "<div class='mojoview' style='display:inline-block;border-left:3px solid #e4572e;padding:2px 0 2px 10px'>"
+        f"<b>{escape(name)}</b>"
+        f"<table style='border:none;border-collapse:collapse;margin:2px 0'>{rows}</table></div>"
+    )

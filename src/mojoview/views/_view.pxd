@@ -13,7 +13,7 @@ cdef class View:
     cdef bytes _format               # PEP 3118 format that our own exports point to; None where there is none
     cdef int _alignment              # of the dtype, in bytes
     cdef object _pin                 # whatever else has to live as long (pandas' Copy-on-Write reference)
-    cdef Py_ssize_t _exports         # consumers of our buffer and kernels that run on it: while there are any, no release()
+    cdef Py_ssize_t _exports         # consumers of our buffer and kernels on it: while there are any, no release()
     cdef bint _exposed               # the address went out through __array_interface__: the memory stays until we die
     cdef object __weakref__
 

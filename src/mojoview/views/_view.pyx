@@ -1,34 +1,31 @@
 """View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
-)
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM,
-    MV_READONLY, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS,
+    MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
 )
 from mojoview.memory._lease cimport Lease
-from mojoview.views._geometry cimport dimensions_held, int64_tuple, narrow, read_shape
+from mojoview.views._export cimport fill_buffer
+from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow, resize_items, turn
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN, as_dtype, dtype_info
+from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, FieldError, IndexingError, LayoutError, MaskError, MojoViewError, ProtocolError, RangeError,
-    ReadOnlyError, ReleasedError, ShapeError, ZeroCopyError,
+    ArgumentError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError, ReadOnlyError,
+    ReleasedError, ShapeError, ZeroCopyError,
 )
 
 
 cdef extern from "layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
-    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low, int64_t *high)
-    bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)
+    bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
-cdef dict known_dtypes = KNOWN
+cdef dict known_dtypes = _KNOWN
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
@@ -50,8 +47,8 @@ cdef class View:
 
     A typed window on memory that somebody else owns; made by `mojoview.view()`.
 
-    A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory, and the owner's
-    buffer export, until the last view on it is released or dropped.
+    A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory,
+    and the owner's buffer export, until the last view on it is released or dropped.
 
     Attributes
     ----------
@@ -72,8 +69,8 @@ cdef class View:
 
     Notes
     -----
-    Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a consumer or a
-    kernel uses the memory, so no thread loses it in the middle of a call.
+    Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a
+    consumer or a kernel uses the memory, so no thread loses it in the middle of a call.
 
     Examples
     --------
@@ -163,7 +160,8 @@ cdef class View:
         cdef View other
         if d.flags & MV_HAS_MASK == 0:
             return None
-        other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL, True)
+        other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL,
+                          True)
         other._pin = self._pin
         return other
 
@@ -200,7 +198,8 @@ cdef class View:
 
     def __setitem__(self, key, value):
         if descriptor(self).flags & MV_READONLY:
-            raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with view(obj, writable=True)")
+            raise ReadOnlyError("assignment: expected a writable view, got a read-only one; open it with "
+                                "view(obj, writable=True)")
         if isinstance(key, str):
             self, key = field(self, key), Ellipsis
         check_exportable(self, "assignment")
@@ -227,13 +226,7 @@ cdef class View:
     def T(self):
         """The same memory with the dimensions in reverse order."""
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int k, n = d.ndim
-        for k in range(n // 2):
-            d.shape[k], d.shape[n - 1 - k] = d.shape[n - 1 - k], d.shape[k]
-            d.strides[k], d.strides[n - 1 - k] = d.strides[n - 1 - k], d.strides[k]
-        if n == 2:
-            d.mask_stride[0], d.mask_stride[1] = d.mask_stride[1], d.mask_stride[0]
+        turn(other.desc)
         return finish(other)
 
     def reshape(self, *shape):
@@ -259,19 +252,7 @@ cdef class View:
             The strides allow the shape only with a copy.
         """
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int64_t sizes[8]
-        cdef int64_t strides[8]
-        cdef int k, ndim = read_shape(shape, d.size, sizes)
-        if d.flags & MV_HAS_MASK and (ndim != d.ndim or any([sizes[k] != d.shape[k] for k in range(ndim)])):
-            raise MaskError("reshape: the mask has strides of its own; reshape view.data and view.mask")
-        if not mv_reshape(d, ndim, sizes, strides):
-            raise ZeroCopyError(f"reshape: strides {other.strides} of shape {other.shape} need a copy to become "
-                                f"{int64_tuple(sizes, ndim)}; use np.asarray(view).reshape(...)")
-        d.ndim = ndim
-        for k in range(ndim):
-            d.shape[k] = sizes[k]
-            d.strides[k] = strides[k]
+        fold(other.desc, shape)
         return finish(other)
 
     def cast(self, dtype):
@@ -305,20 +286,7 @@ cdef class View:
         new = as_dtype(dtype, "cast")
         dtype_info(new)
         cdef View other = cut(self)
-        cdef mv_desc *d = other.desc
-        cdef int64_t item = new.itemsize, old = d.itemsize, last
-        if item != old:
-            if d.flags & MV_HAS_MASK:
-                raise MaskError(f"cast({new}): a mask belongs to items of {old} bytes; cast view.data")
-            if d.ndim == 0 or new.subdtype is not None:
-                raise LayoutError(f"cast({new}): items of {item} bytes for items of {old} need a last axis to spread over")
-            last = d.shape[d.ndim - 1]
-            if last != 1 and d.size and d.strides[d.ndim - 1] != old:
-                raise LayoutError(f"cast({new}): the last axis must be contiguous to change the item size, got strides {other.strides}")
-            if item == 0 or (item < old and old % item) or last * old % item:
-                raise LayoutError(f"cast({new}): {last} items of {old} bytes do not divide into items of {item}")
-            d.shape[d.ndim - 1] = last * old // item
-            d.strides[d.ndim - 1] = item
+        resize_items(other.desc, new)
         set_dtype(other, new)
         return finish(other)
 
@@ -335,7 +303,8 @@ cdef class View:
         if self.desc is NULL:
             return
         if self._exports:
-            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them first")
+            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them "
+                                "first")
         self.desc = NULL
         if not self._exposed:
             self._lease = self._mask_lease = None
@@ -359,29 +328,7 @@ cdef class View:
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef mv_desc *d = descriptor(self)
         check_exportable(self, "the buffer protocol")
-        if flags & PyBUF_FORMAT and self._format is None:
-            hint = "view.cast('i8') for the integers" if self._dtype.kind in "Mm" else "its fields"
-            raise ZeroCopyError(f"the buffer protocol has no code for dtype {self._dtype}; use {hint}, or np.asarray(view), "
-                                "which keeps the dtype")
-        if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
-            raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
-        if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS or (flags & PyBUF_STRIDES) != PyBUF_STRIDES) \
-                and not d.flags & MV_C_CONTIGUOUS:
-            raise LayoutError(f"buffer export: the consumer needs C order, got strides {self.strides} of shape {self.shape}")
-        if (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and not d.flags & MV_F_CONTIGUOUS:
-            raise LayoutError(f"buffer export: the consumer needs Fortran order, got strides {self.strides} of shape {self.shape}")
-        if (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS and not d.flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS):
-            raise LayoutError(f"buffer export: the consumer needs contiguous memory, got strides {self.strides}")
-        buffer.buf = d.data
-        buffer.len = d.size * <int64_t>d.itemsize
-        buffer.itemsize = d.itemsize
-        buffer.readonly = (d.flags & MV_READONLY) != 0
-        buffer.ndim = d.ndim
-        buffer.format = <char *>self._format if flags & PyBUF_FORMAT else NULL
-        buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
-        buffer.strides = <Py_ssize_t *>d.strides if (flags & PyBUF_STRIDES) == PyBUF_STRIDES and d.ndim else NULL
-        buffer.suboffsets = NULL
-        buffer.internal = NULL
+        fill_buffer(buffer, d, self._format, self._dtype, flags)
         buffer.obj = self
         self._exports += 1
 
@@ -395,24 +342,26 @@ cdef class View:
         descr = dtype_info(self._dtype).descr
         if descr is None:  # an AttributeError: NumPy goes on to __array__, which needs no words for the dtype
             raise ProtocolError(f"__array_interface__ has no words for dtype {self._dtype}; use np.asarray(view)")
-        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory to its end.
+        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory.
         self._exposed = True
         return {"version": 3, "shape": int64_tuple(d.shape, d.ndim), "strides": int64_tuple(d.strides, d.ndim),
-                "typestr": self._dtype.str, "descr": descr[:], "data": (<uintptr_t>d.data, (d.flags & MV_READONLY) != 0)}
+                "typestr": self._dtype.str, "descr": descr[:],
+                "data": (<uintptr_t>d.data, (d.flags & MV_READONLY) != 0)}
 
     def __array__(self, dtype=None, *, copy=None):
         """__array__(dtype=None, *, copy=None)
 
-        An ndarray on the same memory with exactly this dtype and these strides; another dtype, or ``copy=True``, copies.
+        An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
         array = to_array(self)
-        if dtype is None and not copy:
-            return array
+        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
+        if copy is False and wanted != array.dtype:
+            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
         try:
-            return np.array(array, dtype=dtype, copy=copy)
-        except (TypeError, ValueError) as cause:
-            raise ZeroCopyError(f"__array__: {cause}") from cause
+            return array.astype(wanted, copy=bool(copy))
+        except Exception as cause:
+            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -425,7 +374,7 @@ cdef inline mv_desc *open_store(View self) noexcept:
 
 
 cdef int set_dtype(View self, object dtype) except -1:
-    """Gives the items another dtype; a sub-array dtype becomes further dimensions, as in NumPy. The shape must be set."""
+    """Gives the items another dtype; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set."""
     cdef mv_desc *d = self.desc
     cdef int code, bits, logical, alignment
     cdef unsigned int itemsize
@@ -434,7 +383,9 @@ cdef int set_dtype(View self, object dtype) except -1:
     if info is None:
         info = dtype_info(dtype)
     code, bits, itemsize, logical, swapped, alignment, format, _ = <tuple>info
-    if logical == MV_VOID and dtype.subdtype is not None:
+    if logical == MV_RECORD:
+        alignment = dtype.alignment
+    elif logical == MV_VOID and dtype.subdtype is not None:
         return set_sub_array(self, dtype.subdtype[0], dtype.subdtype[1])
     d.dtype_code = code
     d.dtype_bits = bits
@@ -453,8 +404,8 @@ cdef int set_sub_array(View self, object base, tuple sizes) except -1:
     cdef int k, ndim = d.ndim + len(sizes), most = dimensions_held(d)
     cdef int64_t step = base.itemsize
     if ndim > most:
-        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}view has at most "
-                         f"{most}")
+        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}"
+                         f"view has at most {most}")
     for k in range(ndim - 1, d.ndim - 1, -1):
         d.shape[k] = sizes[k - d.ndim]
         d.strides[k] = step
@@ -520,10 +471,11 @@ cdef void drop_mask(View self) noexcept:
 
 
 cdef object to_array(View self):
-    """An ndarray on the view's memory, also where no protocol has words for the dtype: through the bytes of the region."""
+    """An ndarray on the view's memory, through the region's bytes where no protocol has words for the dtype."""
     cdef int64_t low = 0, high = 0
     if self._format is not None:
-        return np.asarray(self)
+        array = np.asarray(self)
+        return array if array.dtype is self._dtype else array.view(self._dtype)  # np.record, long long, metadata
     cdef View region = cut(self)
     cdef mv_desc *d = region.desc
     shape, strides = int64_tuple(d.shape, d.ndim), int64_tuple(d.strides, d.ndim)
@@ -534,6 +486,7 @@ cdef object to_array(View self):
     d.strides[0] = 1
     set_dtype(region, BYTE)
     finish(region)
+    region._exposed = True  # np.ndarray keeps the object and not the export: to release it must not free the memory
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
 
 
@@ -542,7 +495,8 @@ cdef object to_array(View self):
 def adopt(View target not None, View source not None, pin=None):
     """adopt(target, source, pin=None)
 
-    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long as it does.
+    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long
+    as it does.
     """
     if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
         raise ArgumentError("adopt: expected a fresh view as target, got one that was opened before")
@@ -581,8 +535,8 @@ def with_mask(View values not None, View mask not None):
     if (d.flags | m.flags) & MV_HAS_MASK:
         raise MaskError("mask: expected a view and a mask without masks of their own; use view.data")
     if missing._dtype != BOOL or m.ndim != d.ndim or not 1 <= d.ndim <= 2 or other.shape != missing.shape:
-        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of shape "
-                        f"{missing.shape}")
+        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of "
+                        f"shape {missing.shape}")
     other._mask_lease = missing._lease
     if missing._pin is not None:
         other._pin = missing._pin if other._pin is None else (other._pin, missing._pin)
@@ -629,24 +583,8 @@ cdef int check_exportable(View self, str protocol) except -1:
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
     cdef View other = cut(self)
-    cdef int64_t offset = 0
-    dtype = other._dtype
-    names = [name] if isinstance(name, str) else name
-    if not all([isinstance(part, str) for part in names]):
-        raise IndexingError("index: a list of positions needs a copy: use np.asarray(view)[...]; a list of field names does not")
-    if dtype.names is None:
-        raise IndexingError(f"field {name!r}: the dtype {dtype} has no fields")
-    for part in names:
-        if part not in dtype.fields:
-            raise FieldError(f"field {part!r}: expected one of {dtype.names}")
-    if isinstance(name, str):
-        dtype, offset = dtype.fields[name][:2]
-    else:
-        try:
-            dtype = dtype[names]
-        except (KeyError, ValueError) as cause:  # a field named twice
-            raise FieldError(f"fields {names}: {cause}") from cause
+    dtype, offset = field_of(other._dtype, name)
     if other.desc.size:
-        other.desc.data = <char *>other.desc.data + offset
+        other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
     return finish(other)

@@ -30,8 +30,6 @@ static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *stri
         }
     for (int k = 0; k < ndim; k++) {
         int64_t reach;
-        if (shape[k] == 1)
-            continue; /* the stride of an axis of length 1 is never used */
         if (__builtin_mul_overflow(shape[k] - 1, strides[k], &reach) ||
             __builtin_add_overflow(reach < 0 ? lo : hi, reach, reach < 0 ? &lo : &hi))
             return false;
@@ -49,7 +47,8 @@ static inline void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize
     }
 }
 
-static inline bool mv_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, bool c_order) {
+static inline bool mv_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize,
+                                    bool c_order) {
     int64_t step = itemsize;
     for (int k = 0; k < ndim; k++)
         if (shape[k] == 0)
@@ -94,7 +93,7 @@ static inline bool mv_may_self_overlap(int ndim, const int64_t *shape, const int
     return false;
 }
 
-/* Derives size, element strides and layout flags from shape, strides, item size and address. -1 where size overflows. */
+/* Derives size, element strides and flags from shape, strides, item size and address. -1 where the size overflows. */
 static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     const uint64_t derived = MV_C_CONTIGUOUS | MV_F_CONTIGUOUS | MV_ALIGNED | MV_BYTE_STRIDES;
     int64_t item = (int64_t)d->itemsize;
@@ -125,12 +124,12 @@ static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     return 0;
 }
 
-/* Strides of `d` seen with another C-order shape of the same size; false where that needs a copy.
+/* Strides of `d` (whose flags are derived) under another C-order shape of the same size; false where that needs a copy.
  * Dimensions of both shapes are matched in groups of equal size; inside a group the old axes must be mergeable. */
 static inline bool mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides) {
     int64_t old_shape[MV_MAX_NDIM], old_strides[MV_MAX_NDIM];
     int old_ndim = 0;
-    if (d->size == 0) {
+    if (d->size == 0 || d->flags & MV_C_CONTIGUOUS) {
         mv_c_strides(ndim, shape, (int64_t)d->itemsize, strides);
         return true;
     }

@@ -19,7 +19,7 @@ from mojoview.memory.errors import (
     ZeroCopyError,
 )
 from mojoview.views import _view
-from mojoview.views._acquire import from_address, from_array, from_buffer
+from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
 from mojoview.views._interface import from_interface
 from mojoview.views._view import View
 
@@ -32,8 +32,8 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Parameters
     ----------
     obj : array-like
-        ndarray (also masked), View, anything with the buffer protocol or `__array_interface__`, or an object with a `mojo` accessor
-        (pandas Series and Index). At most 8 dimensions.
+        ndarray (also masked), View, anything with the buffer protocol or `__array_interface__`, or an object with a
+        `mojo` accessor (pandas Series and Index). At most 8 dimensions.
     writable : bool
         Whether the view may write. Needs writable memory in which no element is reached twice.
     copy : {"never", "if_needed", "always"}
@@ -69,20 +69,30 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     """
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
-    if copy == "never":
-        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
+    if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
+        raise ArgumentError(
+            f"view(copy=...): expected 'never', 'if_needed' or 'always', got "
+            f"{copy if isinstance(copy, str) else type(copy).__name__}"
+        )
     if copy == "always":
         return _duplicate(obj, writable)
-    if copy != "if_needed":
-        raise ArgumentError(f"view(copy={copy!r}): expected 'never', 'if_needed' or 'always'")
+    if copy == "never":
+        return from_array(obj, writable) if type(obj) is ndarray else _share(obj, writable)
     try:
         return _share(obj, writable)
     except (ZeroCopyError, ArgumentError, ReadOnlyError, LayoutError):
         return _duplicate(obj, writable)
 
 
-def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tuple[int, ...] | None = None, owner: object,
-             readonly: bool = True) -> View:
+def from_ptr(
+    ptr: int,
+    shape: int | tuple[int, ...],
+    dtype: Any,
+    *,
+    strides: tuple[int, ...] | None = None,
+    owner: object,
+    readonly: bool = True,
+) -> View:
     """A view on memory at an address, for native authors.
 
     Parameters
@@ -94,7 +104,8 @@ def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tup
     strides : tuple of int, optional
         Bytes; C order when absent.
     owner : object
-        Keeps the memory valid as long as it lives; the view holds it. None is refused: an address that nobody keeps dangles.
+        Keeps the memory valid as long as it lives; the view holds it. None is refused: an address that nobody keeps
+        dangles.
     readonly : bool
 
     Returns
@@ -105,8 +116,8 @@ def from_ptr(ptr: int, shape: int | tuple[int, ...], dtype: Any, *, strides: tup
     Raises
     ------
     ArgumentError, InterfaceError, ShapeError, DTypeError, LayoutError
-        An argument of the wrong type, a NULL or overflowing extent, more than 8 dimensions, items that are references, or
-        ``readonly=False`` with overlapping elements.
+        An argument of the wrong type, a NULL or overflowing extent, more than 8 dimensions, items that are references,
+        or ``readonly=False`` with overlapping elements.
 
     Notes
     -----
@@ -137,19 +148,28 @@ def _share(obj: Any, writable: bool) -> View:
     if hasattr(type(obj), "mojo"):  # a pandas object: only its accessor knows its blocks
         return _share_pandas(obj, writable, "never")
     try:
+        if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
+            return from_region(obj, obj, 0, (), None, obj.dtype, writable)
         return from_buffer(obj, writable)
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
         refusal = error
-    try:
-        # NumPy's scalars describe a copy of themselves that is gone by the time one reads it.
-        interface = None if isinstance(obj, np.generic) else getattr(obj, "__array_interface__", None)
-    except Exception as error:
-        raise InterfaceError(f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}") from error
+    interface = _interface_of(obj)
     if interface is None:
         raise _refusal(obj, writable, refusal) from refusal
     return from_interface(obj, interface, writable)
+
+
+def _interface_of(obj: Any) -> Any:
+    if isinstance(obj, np.generic):
+        return None  # NumPy's scalars describe a copy of themselves that is gone by the time one reads it
+    try:
+        return getattr(obj, "__array_interface__", None)
+    except Exception as error:
+        raise InterfaceError(
+            f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}"
+        ) from error
 
 
 def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
@@ -158,7 +178,9 @@ def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
         raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
     view = obj.mojo.view(copy=copy)
     if not isinstance(view, View):
-        raise ArgumentError(f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()")
+        raise ArgumentError(
+            f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()"
+        )
     return view
 
 
@@ -167,9 +189,11 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
     if array.mask is np.ma.nomask:
         return values
     if array.ndim > 2 or array.ndim == 0 or array.dtype.names is not None:
-        raise MaskError(f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
-                        "view array.data and array.mask")
-    return _view.with_mask(values, from_array(array.mask, False))
+        raise MaskError(
+            f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
+            "view array.data and array.mask"
+        )
+    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
@@ -180,6 +204,12 @@ def _duplicate(obj: Any, writable: bool) -> View:
         return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
     if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
         return _share_pandas(obj, writable, "always")
+    if not isinstance(obj, ndarray | View):
+        try:
+            obj = _share(obj, False)
+        except (ZeroCopyError, ArgumentError):
+            if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
+                raise
     try:
         array = np.asarray(obj)
     except MojoViewError:
@@ -192,11 +222,14 @@ def _duplicate(obj: Any, writable: bool) -> View:
 
 def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy in native memory order whose first element lies on a 64-byte boundary, as vector units like it."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     raw = np.empty(array.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    copy: ndarray[Any, Any] = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape, order=order) \
-        if array.size and array.itemsize else np.empty(array.shape, array.dtype, order=order)
+    copy: ndarray[Any, Any] = (
+        raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+        if array.size and array.itemsize
+        else np.empty(array.shape, array.dtype, order=order)
+    )
     copy[...] = array
     return copy
 
@@ -213,5 +246,7 @@ def _refusal(obj: Any, writable: bool, error: Exception) -> MojoViewError:
         return ReadOnlyError(f"view({name}, writable=True): {error}")
     if isinstance(error, BufferError | ValueError | NotImplementedError):
         return ZeroCopyError(f"view({name}): the exporter refuses its buffer: {error}")
-    return ArgumentError(f"view({name}): expected an ndarray, the buffer protocol or __array_interface__; "
-                         "copy='if_needed' converts through NumPy")
+    return ArgumentError(
+        f"view({name}): expected an ndarray, the buffer protocol or __array_interface__; "
+        "copy='if_needed' converts through NumPy"
+    )

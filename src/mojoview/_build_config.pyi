@@ -1,0 +1,2 @@
+VERSION: str
+CONFIG: dict[str, object]

@@ -1,0 +1,74 @@
+"""`python -m mojoview shm list | info | gc`: the shared memory of this machine, for people."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import mojoview
+from mojoview.cli.report import table
+from mojoview.memory.errors import SegmentNotFound
+from mojoview.sharing.inspection import details
+
+__all__ = ["collect", "describe_collected", "describe_info", "describe_listing", "info", "listing"]
+
+
+def listing() -> dict[str, Any]:
+    """Every named segment, whose it is and whether its owner lives."""
+    found = mojoview.segments()
+    rows = [
+        {
+            "name": entry.name,
+            "kind": entry.kind,
+            "state": entry.state,
+            "bytes": entry.nbytes,
+            "owner": entry.owner_pid,
+            "uid": entry.uid,
+            "mode": oct(entry.mode),
+            "created": _date(entry.created_ns),
+        }
+        for entry in found
+    ]
+    return {"ok": True, "segments": rows, "total_bytes": sum(entry.nbytes for entry in found)}
+
+
+def describe_listing(result: Mapping[str, Any]) -> str:
+    if not result["segments"]:
+        return "no segments"
+    columns = ("name", "kind", "state", "bytes", "owner", "uid", "mode", "created")
+    rows = [columns, *(tuple(str(row[column]) for column in columns) for row in result["segments"])]
+    dead = sum(row["state"] == "dead" for row in result["segments"])
+    hint = f"; the owners of {dead} are dead: `python -m mojoview shm gc` removes them" if dead else ""
+    return f"{table(rows, indent='')}\n{len(result['segments'])} segments, {result['total_bytes']} bytes{hint}"
+
+
+def info(name: str) -> dict[str, Any]:
+    """What the header of one segment says, and what is wrong with it."""
+    entry = next((entry for entry in mojoview.segments() if entry.name == name and entry.path is not None), None)
+    if entry is None:
+        raise SegmentNotFound(2, f"segment {name!r}: there is none")
+    return {
+        "ok": entry.state in ("live", "dead"),
+        "name": name,
+        "path": entry.path,
+        "state": entry.state,
+        **details(name),
+    }
+
+
+def describe_info(result: Mapping[str, Any]) -> str:
+    return table([(key, str(value)) for key, value in result.items() if key != "ok"], indent="")
+
+
+def collect() -> dict[str, Any]:
+    """Removes what dead processes of this user left behind."""
+    return {"ok": True, "removed": mojoview.cleanup()}
+
+
+def describe_collected(result: Mapping[str, Any]) -> str:
+    return "\n".join(f"removed {name}" for name in result["removed"]) or "nothing to remove"
+
+
+def _date(ns: int) -> str:
+    return datetime.datetime.fromtimestamp(ns / 1e9).isoformat(" ", "seconds") if ns else ""

@@ -1,0 +1,57 @@
+"""Statistics of a frame's columns in one native pass, laid out as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from mojoview import kernels
+from mojoview.frames import _blocks
+from mojoview.frames._frame import ColumnName, frame_view
+from mojoview.frames._storage import refusal, storage
+from mojoview.memory.errors import DTypeError
+
+__all__ = ["describe"]
+
+STATISTICS = ("count", "mean", "std", "min", "max", "argmin", "argmax")
+
+
+def describe(df: pd.DataFrame, positions: Sequence[int] | None, threads: int | None) -> pd.DataFrame:
+    """`positions` None: whatever has statistics."""
+    if positions is None:
+        positions = [i for i in range(df.shape[1]) if why_not(df, i) is None]
+    else:
+        for position in positions:
+            if problem := why_not(df, position):
+                raise problem
+    with frame_view(df, positions, "never", "mask", "any") as frame:
+        found = kernels.describe(frame, threads=threads).columns
+        zones = [getattr(column.logical_dtype, "tz", None) for column in frame.values()]
+        labels = frame.columns
+    table = pd.DataFrame(index=labels)
+    for name in STATISTICS:
+        values = [getattr(column, name) for column in found]
+        if name in ("mean", "min", "max"):
+            values = [
+                value if zone is None else in_zone(value, zone) for value, zone in zip(values, zones, strict=True)
+            ]
+        table[name] = pd.Series(values, index=labels, dtype=object).infer_objects()
+    return table
+
+
+def why_not(df: pd.DataFrame, position: int) -> Exception | None:
+    values = _blocks.inspect_column(df, position)[1]
+    kept = storage(values)
+    name = ColumnName("column", df.columns, position, values.dtype)
+    if kept.reason or kept.data is None:
+        return refusal(kept, name)
+    if kept.sentinel is not None or isinstance(values.dtype, pd.PeriodDtype) or kept.data.dtype.kind not in "?biufmM":
+        return DTypeError(f"describe: {name} has no mean and spread; expected bool, numbers, datetimes or timedeltas")
+    return None
+
+
+def in_zone(value: Any, zone: Any) -> Any:
+    """tz-aware columns are kept in UTC."""
+    return pd.NaT if value is None or value != value else pd.Timestamp(value, tz="UTC").tz_convert(zone)

@@ -1,0 +1,676 @@
+"""Snapshot: large arrays published whole; readers look at them in place, pinned. The algorithm is pins.h."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EBUSY, EINTR
+from libc.stdint cimport int64_t, uint64_t
+from posix.unistd cimport close
+
+from mojoview.memory._lease cimport lease_owner
+from mojoview.sharing._segment cimport MV_KIND_FRAME, MV_KIND_SNAPSHOT, Mapping, Segment, forks
+from mojoview.views._view cimport View, make_view
+
+import errno
+import os
+import time
+import weakref
+
+import numpy as np
+
+from mojoview.memory.errors import (
+    ArgumentError, Busy, ClosedError, OwnerGone, SegmentError, ShapeError, WaitTimeout,
+)
+from mojoview.sharing import lifecycle
+
+
+cdef extern from "pins.h" nogil:
+    """
+    #include "parking.h"
+    static inline uint64_t mv_snapshot_map(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->map, memory_order_acquire); }
+    static inline uint64_t mv_snapshot_slots(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->slots, memory_order_acquire); }
+    static inline void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n) {
+        atomic_store_explicit(&r->head->slots, n, memory_order_release);
+    }
+    static inline uint64_t mv_snapshot_bytes(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->bytes; }
+    static inline uint64_t mv_snapshot_time(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->time_ns; }
+    static inline void mv_snapshot_unpark(const mv_pins_ref *r) { mv_unpark(&r->head->map, &r->rows[0].sleepers); }
+    static inline int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns) {
+        return mv_park(&r->head->map, seen, &r->rows[0].sleepers, spin_ns, ns);
+    }
+    /* The writer's wait for a slot: it announces itself, looks once more, sleeps until an unpin. */
+    static inline int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot) {
+        uint64_t seen = atomic_load_explicit(&r->rows[0].released, memory_order_acquire);
+        int rc = 0;
+        atomic_store_explicit(&r->rows[0].writers, 1, memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* SC: pairs with mv_pins_unpin() */
+        *slot = mv_pins_take(r);
+        if (*slot < 0) rc = mv_os_wait(mv_low_word(&r->rows[0].released), (uint32_t)seen, ns);
+        atomic_store_explicit(&r->rows[0].writers, 0, memory_order_relaxed);
+        return rc;
+    }
+    """
+    enum:
+        MV_PINS_NONE
+        MV_PINS_PINNED
+        MV_PINS_BUSY
+        MV_PINS_DAMAGED
+        MV_PINS_SLOTS
+    int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
+    void mv_pins_unpin(const mv_pins_ref *r, uint64_t row)
+    int64_t mv_pins_take(const mv_pins_ref *r)
+    uint64_t mv_pins_publish(const mv_pins_ref *r, uint64_t slot, uint64_t bytes, uint64_t time_ns)
+    int mv_pins_reap(const mv_pins_ref *r, int any)
+    int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd)
+    uint64_t mv_snapshot_map(const mv_pins_ref *r)
+    uint64_t mv_snapshot_slots(const mv_pins_ref *r)
+    void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n)
+    uint64_t mv_snapshot_bytes(const mv_pins_ref *r, uint64_t slot)
+    uint64_t mv_snapshot_time(const mv_pins_ref *r, uint64_t slot)
+    void mv_snapshot_unpark(const mv_pins_ref *r)
+    int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns)
+    int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot)
+
+cdef extern from "platform.h" nogil:
+    uint64_t mv_os_monotonic()
+
+DATA_ALIGN = 65536
+cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0
+cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the other side's life
+
+
+@cython.final
+cdef class Row:
+    def __cinit__(self):
+        self.fd = -1
+
+    def __dealloc__(self):
+        if self.fd >= 0:
+            close(self.fd)
+
+
+# Its end writes to the mappings that it holds: they must still be there.
+@cython.final
+@cython.no_gc_clear
+cdef class Pin:
+    """Pin()
+
+    One publication, pinned: the writer leaves its slot alone until the last view on it is gone. Found as ``view.owner``.
+
+    Attributes
+    ----------
+    version : int
+    time_ns : int
+        When it was published, by the machine's monotonic clock.
+    """
+
+    def __dealloc__(self):
+        # After a fork parent and child share the row's lock, and either may still look: then only the last to let go frees it, and
+        # the writer finds the row's lock free.
+        if self.map and self.row.forks == forks():
+            mv_pins_unpin(&self.pins, self.row.number)
+            self.snapshot.free_rows.append(self.row)
+
+    @property
+    def version(self):
+        return self.map >> 8
+
+    def __repr__(self):
+        return f"<mojoview pin: publication {self.version} of {self.snapshot.segment.name!r}>"
+
+
+@cython.final
+cdef class Snapshot:
+    """Snapshot()
+
+    Large arrays published whole to any number of readers, in threads and processes, without a copy on their side. Made by `create`,
+    `attach`, `take_over`.
+
+    The writer fills a free slot and publishes it; a reader gets a read-only view of the newest one and keeps it as long as it likes.
+    The writer never waits for readers unless asked to: with more slots than readers pin plus two there is always a free one. A writer
+    that is killed leaves the last publication standing, a reader that is killed holds up nobody.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+    dtype : numpy.dtype
+    version : int
+        Number of the newest publication; 0 before the first.
+
+    Notes
+    -----
+    Thread safety: `read()` in any thread; writing in one thread at a time. After a fork the child's handles only read.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> writer = mv.Snapshot.create(None, (2, 3), "f8")
+    >>> with writer.write() as frame:
+    ...     frame[:] = 7
+    >>> reader = writer.reader()
+    >>> view = reader.read()
+    >>> view.shape, float(view[1, 2]), view.readonly, view.owner.version
+    ((2, 3), 7.0, True, 1)
+    >>> writer.close(), reader.close()
+    (None, None)
+    """
+
+    def __cinit__(self):
+        self.pins.head = NULL
+        self.writing = -1
+        self.free_rows = []
+
+    def __init__(self):
+        raise ArgumentError("Snapshot() is not called by hand: use Snapshot.create(name, shape, dtype) or Snapshot.attach(name)")
+
+    # -- making one --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(name, shape, dtype, slots=3, *, max_slots=None, readers=64, prefault=False, reclaim=False, mode=0o600):
+        """create(name, shape, dtype, slots=3, *, max_slots=None, readers=64, prefault=False, reclaim=False, mode=0o600)
+
+        A new Snapshot, of which this handle is the writer.
+
+        Parameters
+        ----------
+        name : str or None
+            None: anonymous memory, handed over by pickling or a Unix socket.
+        shape : int or tuple of int
+        dtype : dtype-like
+        slots : int
+            2 to 64. Memory for all of them is claimed now.
+        max_slots : int, optional
+            How far ``busy="grow"`` may go; memory is claimed when it is needed. `slots` + 8, at most 64, when absent.
+        readers : int
+            1 to 4,000: how many publications can be pinned at once.
+        prefault : bool
+            Whether all pages come in now, so that the first publications are as fast as later ones.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced. `take_over()` continues it instead.
+        mode : int
+
+        Returns
+        -------
+        Snapshot
+            Owns the name until `close()`.
+
+        Raises
+        ------
+        SegmentExists, ShmFullError, DTypeError, ArgumentError
+        """
+        return create(MV_KIND_SNAPSHOT, name, shape, dtype, slots, max_slots, readers, prefault, reclaim, mode)
+
+    @staticmethod
+    def attach(name, dtype=None, shape=None, *, timeout=1.0, uid=None):
+        """attach(name, dtype=None, shape=None, *, timeout=1.0, uid=None)
+
+        A reader of a named Snapshot.
+
+        Parameters
+        ----------
+        name : str
+        dtype, shape : dtype-like and tuple of int, optional
+            What it must hold.
+        timeout : float
+            Seconds to wait for a creator that has not finished.
+        uid : int, optional
+
+        Returns
+        -------
+        Snapshot
+            The data is mapped read-only; only the page with the readers' pins is written to.
+
+        Raises
+        ------
+        SegmentNotFound, SchemaMismatch, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError
+        """
+        segment = lifecycle.attach_segment(name, kinds=(MV_KIND_SNAPSHOT, MV_KIND_FRAME), timeout=timeout, uid=uid)
+        lifecycle.check_schema(segment, f"Snapshot.attach({name!r})", dtype, shape)
+        return bind(segment)
+
+    @staticmethod
+    def take_over(name):
+        """take_over(name)
+
+        Becomes the writer of a Snapshot whose writer is dead; readers go on.
+
+        Returns
+        -------
+        Snapshot
+
+        Raises
+        ------
+        SegmentExists
+            The writer lives.
+        """
+        segment = lifecycle.attach_segment(name, kinds=(MV_KIND_SNAPSHOT, MV_KIND_FRAME), writable=True)
+        lifecycle.take_over(segment, f"Snapshot.take_over({name!r})")
+        return bind(segment)
+
+    @staticmethod
+    def _of(Segment segment):
+        """The handle of a segment, as unpickling and `mojoview.attach()` need it."""
+        return bind(segment)
+
+    def reader(self):
+        """reader()
+
+        Another handle on the same Snapshot; it reads.
+        """
+        self.check_open("reader()")
+        return bind(self.segment.reopen())
+
+    def __reduce__(self):
+        self.check_open("pickling")
+        return Snapshot._of, (self.segment,)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self, *, str busy="skip", timeout=None):
+        """write(*, busy="skip", timeout=None)
+
+        Produces a publication in place: a context manager that gives a writable array on a free slot, and publishes it at the end.
+
+        Parameters
+        ----------
+        busy : {"skip", "wait", "grow"}
+            What to do where readers pin every slot: raise `Busy` at once, wait for one of them, or add a slot.
+        timeout : float, optional
+            Seconds to wait; for ever when absent.
+
+        Returns
+        -------
+        context manager
+            Entering gives an ndarray of the Snapshot's shape and dtype, with undefined contents. It borrows the slot: after the block
+            it is read-only, and arrays made from it must not be written to. Where the block raises, nothing is published.
+
+        Raises
+        ------
+        Busy, WaitTimeout, ShmFullError, NotOwnerError, ClosedError
+            When the block is entered.
+        """
+        return Writing(self, busy, timeout)
+
+    def publish(self, array, *, str busy="skip", timeout=None):
+        """publish(array, *, busy="skip", timeout=None)
+
+        Copies an array into a free slot and publishes it.
+
+        Parameters
+        ----------
+        array : array-like
+            Of the Snapshot's shape, and of its dtype or one that converts to it without loss.
+        busy, timeout
+            As `write()`.
+
+        Returns
+        -------
+        int
+            The publication's number, from 1.
+
+        Raises
+        ------
+        ShapeError, TypeError
+            The array does not fit.
+        Busy, WaitTimeout, ShmFullError, NotOwnerError, ClosedError
+        """
+        array = np.asarray(array)
+        if array.shape != self.shape:
+            raise ShapeError(f"publish(): expected shape {self.shape}, got {array.shape}")
+        if not np.can_cast(array.dtype, self.dtype, "safe"):
+            raise ArgumentError(f"publish(): {array.dtype} does not convert to {self.dtype} without loss")
+        with Writing(self, busy, timeout) as slot:
+            np.copyto(slot, array)
+        return self.version
+
+    cdef int64_t take_slot(self, str busy, object timeout) except -1:
+        cdef int64_t slot = -1, left
+        cdef int rc
+        cdef mv_pins_ref pins
+        cdef Mapping mapping = self.mapping, page = self.page
+        if busy not in ("skip", "wait", "grow"):
+            raise ArgumentError(f"write(busy={busy!r}): expected 'skip', 'wait' or 'grow'")
+        self.segment.require_owner("write()")
+        if self.writing >= 0:
+            raise ArgumentError("write(): another write() of this Snapshot is not finished")
+        pins = self.pins
+        slot = mv_pins_take(&pins)
+        if slot < 0 and mv_pins_reap(&pins, self.segment.fd):
+            slot = mv_pins_take(&pins)
+        if slot < 0 and busy == "grow":
+            self.grow()
+            slot = mv_pins_take(&pins)
+        if slot < 0 and busy != "wait":
+            raise Busy(errno.EAGAIN, f"write(): readers pin every free slot of {self.segment.name!r} ({mv_snapshot_slots(&pins)} slots); "
+                       "let views go, wait, or use more slots")
+        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while slot < 0:
+            left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
+            if left <= 0:
+                raise WaitTimeout(f"write(): readers pinned every free slot of {self.segment.name!r} for {timeout} s")
+            with nogil:
+                rc = mv_snapshot_wait_slot(&pins, left, &slot)
+            if slot < 0:
+                PyErr_CheckSignals()
+                self.segment.require_owner("write()")
+                if rc == -errno.ETIMEDOUT:
+                    mv_pins_reap(&pins, self.segment.fd)
+        self.writing = slot
+        return slot
+
+    cdef int grow(self) except -1:
+        """One more slot, where there is one; its memory is claimed first, so that a full disk is an error."""
+        cdef int64_t slots = mv_snapshot_slots(&self.pins), start
+        if slots >= self.max_slots:
+            return 0
+        start = self.data_off + slots * self.slot_stride
+        lifecycle.reserve(self.segment, start, start + self.slot_stride)
+        mv_snapshot_set_slots(&self.pins, slots + 1)
+        return 0
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self):
+        """read()
+
+        The newest publication, without a copy.
+
+        Returns
+        -------
+        View or None
+            Read-only; None before the first publication. It pins the publication until it, and what was made from it, is gone or
+            released; ``view.owner.version`` is its number.
+
+        Raises
+        ------
+        Busy
+            As many publications are pinned as there are rows for readers.
+        ClosedError
+
+        Notes
+        -----
+        Thread safety: any thread.
+        """
+        cdef Pin pin
+        self.check_open("read()")
+        pin = self.pin()
+        if pin is None:
+            return None
+        self.last_read = pin.map >> 8
+        return self.slot_view(pin, pin.map & 255, False)
+
+    cdef Row take_row(self):
+        cdef Row row
+        cdef int64_t number
+        while self.free_rows:
+            row = self.free_rows.pop()
+            if row.forks == forks():
+                return row
+        row = Row.__new__(Row)
+        number = mv_pins_claim_row(&self.pins, self.segment.fd, &row.fd)
+        if number == -EBUSY:
+            raise Busy(errno.EAGAIN, f"read(): all {self.pins.row_count} rows for readers of {self.segment.name!r} are pinned; "
+                       "let views go, or create it with more readers")
+        if number < 0:
+            row.fd = -1
+            raise SegmentError(-number, f"read(): claiming a row of {self.segment.name!r}: {os.strerror(-number)}")
+        row.number, row.forks = number, forks()
+        return row
+
+    cdef Pin pin(self):
+        """A pin on the newest publication, shared with the views that this handle already gave out for it."""
+        cdef Pin pin
+        cdef int status
+        if self.newest is not None:
+            pin = self.newest()
+            if pin is not None and pin.map == mv_snapshot_map(&self.pins) and pin.row.forks == forks():
+                return pin
+        pin = Pin.__new__(Pin)
+        pin.snapshot, pin.pins, pin.mapping, pin.page = self, self.pins, self.mapping, self.page
+        pin.row = self.take_row()
+        status = mv_pins_pin(&self.pins, pin.row.number, &pin.map)
+        deadline = time.monotonic() + 1
+        while status == MV_PINS_BUSY and time.monotonic() < deadline:
+            time.sleep(0)
+            status = mv_pins_pin(&self.pins, pin.row.number, &pin.map)
+        if status != MV_PINS_PINNED:
+            pin.map = 0
+            self.free_rows.append(pin.row)
+            if status == MV_PINS_NONE:
+                return None
+            lifecycle.require_params(self.segment, "read()", status != MV_PINS_DAMAGED)
+            raise Busy(errno.EAGAIN, f"read(): the writer of {self.segment.name!r} lapped this reader for a second; use more slots")
+        pin.time_ns = mv_snapshot_time(&self.pins, pin.map & 255)
+        pin.nbytes = mv_snapshot_bytes(&self.pins, pin.map & 255)
+        self.newest = weakref.ref(pin)
+        return pin
+
+    def wait_newer(self, timeout=None, *, after=None):
+        """wait_newer(timeout=None, *, after=None)
+
+        Sleeps until there is a publication newer than `after`.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; for ever when absent.
+        after : int, optional
+            A publication's number; that of the last `read()` when absent.
+
+        Returns
+        -------
+        int
+            The newest publication's number; `read()` gives it, or a newer one.
+
+        Raises
+        ------
+        WaitTimeout, OwnerGone, ClosedError
+            Nothing came in time; the writer said goodbye or is dead.
+        """
+        cdef uint64_t seen, number
+        cdef int64_t left
+        cdef int rc
+        cdef mv_pins_ref pins
+        cdef Mapping mapping = self.mapping, page = self.page  # held: another thread may close this handle while we sleep
+        number = self.last_read if after is None else after
+        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while True:
+            self.check_open("wait_newer()")
+            pins = self.pins
+            seen = mv_snapshot_map(&pins)
+            if seen >> 8 > number:
+                return seen >> 8
+            if self.segment.writer_closed:
+                raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
+            left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
+            if left <= 0:
+                raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
+            with nogil:
+                rc = mv_snapshot_park(&pins, seen, SPIN_NS, left)
+            if rc == -EINTR:
+                PyErr_CheckSignals()
+            elif rc == -errno.ETIMEDOUT:
+                PyErr_CheckSignals()
+                self.check_open("wait_newer()")
+                if mv_snapshot_map(&pins) == seen and not self.segment.writer_closed and not self.segment.owner_alive():
+                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
+                                    "Snapshot.take_over() continues it")
+
+    cdef View slot_view(self, object owner, int64_t slot, bint writable):
+        cdef int64_t extents[8]
+        cdef int64_t strides[8]
+        cdef int64_t step = self.dtype.itemsize
+        cdef int k, ndim = len(self.shape)
+        for k in reversed(range(ndim)):
+            extents[k] = self.shape[k]
+            strides[k] = step
+            step *= max(1, extents[k])
+        return make_view(lease_owner(owner), self.mapping.base + self.data_off + slot * self.slot_stride, ndim, extents, strides,
+                         self.dtype, not writable)
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    cdef int check_open(self, str operation) except -1:
+        if self.pins.head is NULL:
+            raise ClosedError(f"{operation}: the Snapshot {self.segment.name!r} was closed")
+        return 0
+
+    @property
+    def name(self):
+        return self.segment.name
+
+    @property
+    def version(self):
+        self.check_open("version")
+        return mv_snapshot_map(&self.pins) >> 8
+
+    @property
+    def slots(self):
+        """How many there are now."""
+        self.check_open("slots")
+        return mv_snapshot_slots(&self.pins)
+
+    @property
+    def nbytes(self):
+        """Of one publication."""
+        return self.slot_bytes
+
+    @property
+    def writable(self):
+        return self.pins.head is not NULL and self.segment.owner.fd >= 0
+
+    @property
+    def closed(self):
+        return self.pins.head is NULL
+
+    def writer_alive(self):
+        """writer_alive()
+
+        Whether the writer's process lives and has not closed the Snapshot.
+        """
+        self.check_open("writer_alive()")
+        return self.segment.owner_alive()
+
+    def close(self):
+        """close()
+
+        Lets go. The writer's name goes too; views stay valid as long as they are held.
+        """
+        self.pins.head = NULL
+        self.mapping = self.page = None
+        self.free_rows.clear()
+        lifecycle.close_segment(self.segment)
+
+    def __enter__(self):
+        self.check_open("with")
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __repr__(self):
+        role = "closed" if self.closed else "writer" if self.writable else "reader"
+        number = "" if self.closed else f", publication {self.version}"
+        return f"<mojoview Snapshot {self.segment.name!r}: {self.shape} of {self.dtype}, {role}{number}>"
+
+
+@cython.final
+cdef class Writing:
+    """Writing()
+
+    The block of `Snapshot.write()`.
+    """
+
+    cdef Snapshot snapshot
+    cdef str busy
+    cdef object timeout
+    cdef object array
+
+    def __cinit__(self, Snapshot snapshot not None, str busy, timeout):
+        self.snapshot, self.busy, self.timeout = snapshot, busy, timeout
+
+    def __enter__(self):
+        cdef int64_t slot = self.snapshot.take_slot(self.busy, self.timeout)
+        self.array = np.asarray(self.snapshot.slot_view(self.snapshot.mapping, slot, True))
+        return self.array
+
+    def __exit__(self, kind, value, traceback):
+        cdef Snapshot snapshot = self.snapshot
+        cdef int64_t slot = snapshot.writing
+        snapshot.writing = -1
+        self.array.flags.writeable = False  # the array outlives the block under its name: a late write to it is an error, not a torn read
+        self.array = None
+        if kind is not None:
+            return
+        snapshot.segment.require_owner("publishing")
+        mv_pins_publish(&snapshot.pins, slot, snapshot.slot_bytes, mv_os_monotonic())
+        mv_snapshot_unpark(&snapshot.pins)
+
+
+def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, reclaim, mode, tag=b""):
+    """create(kind, name, shape, dtype, slots, max_slots, readers, prefault, reclaim, mode, tag=b"")
+
+    A Snapshot of a kind: "frame" for what frames/ publishes in its own layout.
+    """
+    cdef Snapshot self
+    cdef Segment segment
+    operation = f"Snapshot.create({name!r})"
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    dtype = np.dtype(dtype)
+    if len(shape) > 8 or any(not isinstance(extent, (int, np.integer)) or extent < 0 for extent in shape):
+        raise ShapeError(f"{operation}: expected at most 8 extents of 0 or more, got {shape}")
+    if dtype.subdtype is not None:
+        dtype, inner = dtype.subdtype
+        shape += inner
+    if not 2 <= slots <= MV_PINS_SLOTS or not 1 <= readers <= 4000:
+        raise ArgumentError(f"{operation}: expected 2 to {MV_PINS_SLOTS} slots and 1 to 4000 readers, got {slots} and {readers}")
+    max_slots = min(slots + 8, MV_PINS_SLOTS) if max_slots is None else max_slots
+    if not slots <= max_slots <= MV_PINS_SLOTS:
+        raise ArgumentError(f"{operation}: expected max_slots from {slots} to {MV_PINS_SLOTS}, got {max_slots}")
+    nbytes = dtype.itemsize
+    for extent in shape:
+        nbytes *= int(extent)
+    align = DATA_ALIGN if nbytes >= DATA_ALIGN else 4096
+    stride = max(align, (nbytes + align - 1) // align * align)
+    rows_off = (4096 + 128 * (1 + max_slots) + 4095) // 4096 * 4096
+    data_off = (rows_off + 128 * (1 + readers) + DATA_ALIGN - 1) // DATA_ALIGN * DATA_ALIGN
+    if stride * max_slots > 2**62:
+        raise ShapeError(f"{operation}: {max_slots} slots of shape {shape} do not fit an address space")
+    segment = lifecycle.create_segment(
+        kind, data_off - 4096 + stride * max_slots, name=name, dtype=dtype, shape=shape, tag=tag, mode=mode, reclaim=reclaim,
+        params=(slots, max_slots, readers, rows_off, data_off, stride), reserve=data_off + stride * slots)
+    self = bind(segment, uncommitted=True)
+    mv_snapshot_set_slots(&self.pins, slots)
+    if prefault:
+        segment.prefault(data_off, stride * slots)
+    lifecycle.commit_segment(segment)
+    return self
+
+
+cdef Snapshot bind(Segment segment, bint uncommitted=False):
+    """A handle on a checked segment; what the header claims about slots and rows is checked here."""
+    cdef Snapshot self = Snapshot.__new__(Snapshot)
+    cdef int64_t size = segment.mapping.size, rows_off
+    operation = f"attaching Snapshot {segment.name!r}"
+    self.segment, self.mapping = segment, segment.mapping
+    self.dtype = lifecycle.dtype_from_text(segment.facts["dtype_text"])
+    self.shape = segment.facts["shape"]
+    slots, self.max_slots, readers, rows_off, self.data_off, self.slot_stride = segment.facts["params"][:6]
+    nbytes = self.dtype.itemsize
+    for extent in self.shape:
+        nbytes *= extent
+    lifecycle.require_params(
+        segment, operation,
+        2 <= slots <= self.max_slots <= MV_PINS_SLOTS and 1 <= readers <= 4000 and min(self.shape, default=0) >= 0
+        and rows_off % 4096 == 0 and self.data_off % 4096 == 0 and self.slot_stride % 4096 == 0
+        and 4096 + 128 * (1 + self.max_slots) <= rows_off and rows_off + 128 * (1 + readers) <= self.data_off <= size
+        and 0 <= nbytes <= self.slot_stride and self.slot_stride <= (size - self.data_off) // self.max_slots)
+    self.slot_bytes = nbytes
+    self.page = segment.map_part(rows_off, (128 * (1 + readers) + 4095) // 4096 * 4096, True)
+    self.pins.head = <mv_pins_head *>(segment.mapping.base + 4096)
+    self.pins.rows = <mv_pins_row *>self.page.base
+    self.pins.row_count = readers
+    self.pins.slot_limit = self.max_slots
+    if not uncommitted:
+        lifecycle.require_params(segment, operation, 2 <= mv_snapshot_slots(&self.pins) <= <uint64_t>self.max_slots)
+    return self

@@ -1,0 +1,549 @@
+"""State: a small record that one writer publishes and any number of threads and processes read, lock-free. The algorithm is latch.h."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_FromLong
+from libc.errno cimport EINTR
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.sharing._segment cimport MV_KIND_STATE, Mapping, Segment
+
+import errno
+import os
+import threading
+import time
+
+import numpy as np
+
+from mojoview.memory.errors import (
+    ArgumentError, ClosedError, DTypeError, OwnerGone, SegmentError, ShapeError, WaitTimeout,
+)
+from mojoview.sharing import lifecycle
+
+
+cdef extern from "latch.h" nogil:
+    uint64_t mv_latch_stride(uint64_t bytes)
+    int mv_latch_of_segment(const void *base, uint64_t mapped_bytes, mv_latch_ref *r)
+
+cdef extern from "platform.h" nogil:
+    uint64_t mv_os_monotonic()
+
+cdef extern from "parking.h" nogil:
+    """
+    static inline void mv_state_unpark(char *base, void *sleepers) {
+        mv_unpark((_Atomic uint64_t *)(void *)base, (_Atomic uint32_t *)sleepers);
+    }
+    static inline int mv_state_park(char *base, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
+        return mv_park((_Atomic uint64_t *)(void *)base, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
+    }
+    static inline void mv_state_lock(void *mutex) { if (mutex) pthread_mutex_lock((pthread_mutex_t *)mutex); }
+    static inline void mv_state_unlock(void *mutex) { if (mutex) pthread_mutex_unlock((pthread_mutex_t *)mutex); }
+    """
+    void mv_state_unpark(char *base, void *sleepers)
+    int mv_state_park(char *base, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
+    void mv_state_lock(void *mutex)
+    void mv_state_unlock(void *mutex)
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t *mutex, void *attributes)
+    int pthread_mutex_destroy(pthread_mutex_t *mutex)
+
+MAX_BYTES = 4096
+cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core the writer cannot run while we spin
+
+
+# The mutex and the record must outlive whoever the collector frees first in a cycle.
+@cython.final
+@cython.no_gc_clear
+cdef class State:
+    """State()
+
+    A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`, `take_over`.
+
+    Nobody waits: a publication costs the writer one copy, a read costs the reader one copy, and a reader tries again only while the
+    writer laps it. A writer that is killed, wherever it is, leaves the last publication standing.
+
+    Attributes
+    ----------
+    out : numpy.ndarray
+        0 dimensions, of the State's dtype; the memory is this handle's own. The writer fills it, then calls `publish()`; for a reader it
+        is read-only, and `refresh()` fills it.
+    number : int
+        Of the publication that `out` holds; 0 before the first.
+    age_ns : int or None
+        How long ago that publication was made, by the machine's monotonic clock.
+    name : str
+    dtype : numpy.dtype
+    lock : threading.RLock or None
+        With ``lock=True``: hold it from filling `out` to `publish()` where several threads write through one handle.
+
+    Notes
+    -----
+    Guarantee: no read is torn, and the numbers that one handle reads never go backwards, on x86-64 and aarch64.
+
+    Thread safety: a handle belongs to one thread at a time, because `out` is its own; `read()`, `read_into()` and `history()` do not
+    touch `out` and may run in any thread. Give each thread its own `reader()`. After a fork the child's handles only read.
+
+    References
+    ----------
+    H.-J. Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012. Linux, seqcount_latch.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> writer = mv.State.create(None, [("position", "f8", 3), ("valid", "?")])
+    >>> reader = writer.reader()
+    >>> writer.out["position"] = 1, 2, 3
+    >>> writer.publish()
+    1
+    >>> reader.refresh(), reader.out["position"].tolist()
+    (1, [1.0, 2.0, 3.0])
+    >>> writer.close(), reader.close()
+    (None, None)
+    """
+
+    def __cinit__(self):
+        self.latch.base = NULL
+        self.mutex = NULL
+        self.sleepers = NULL
+
+    def __init__(self):
+        raise ArgumentError("State() is not called by hand: use State.create(name, dtype) or State.attach(name)")
+
+    def __dealloc__(self):
+        if self.mutex is not NULL:
+            pthread_mutex_destroy(<pthread_mutex_t *>self.mutex)
+            free(self.mutex)
+
+    # -- making one --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(name, dtype, *, int64_t slots=8, bint lock=False, reclaim=False, mode=0o600):
+        """create(name, dtype, *, slots=8, lock=False, reclaim=False, mode=0o600)
+
+        A new State, of which this handle is the writer.
+
+        Parameters
+        ----------
+        name : str or None
+            None: anonymous memory, handed over by pickling or a Unix socket.
+        dtype : dtype-like
+            1 to 4,096 bytes; usually structured. Larger data belongs in a Snapshot.
+        slots : int
+            Power of two from 2 to 4096: how many publications are kept, and how far a writer may run ahead of a reader's copy.
+        lock : bool
+            Whether several threads of this process will publish through this handle.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced. `take_over()` continues it instead.
+        mode : int
+            Permissions of the name.
+
+        Returns
+        -------
+        State
+            Owns the name until `close()`.
+
+        Raises
+        ------
+        SegmentExists, ShmFullError, DTypeError, ArgumentError
+        """
+        cdef Segment segment
+        dtype = np.dtype(dtype)
+        if not 1 <= dtype.itemsize <= MAX_BYTES:
+            raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
+        if slots < 2 or slots > 4096 or slots & (slots - 1):
+            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two from 2 to 4096, got {slots}")
+        stride = mv_latch_stride(dtype.itemsize)
+        page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # the readers' page follows: the only one that they write to
+        segment = lifecycle.create_segment(MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
+                                           params=(slots, stride, dtype.itemsize, page))
+        lifecycle.commit_segment(segment)
+        return bind(segment, lock)
+
+    @staticmethod
+    def attach(name, dtype=None, *, timeout=1.0, uid=None):
+        """attach(name, dtype=None, *, timeout=1.0, uid=None)
+
+        A reader of a named State.
+
+        Parameters
+        ----------
+        name : str
+        dtype : dtype-like, optional
+            What it must hold.
+        timeout : float
+            Seconds to wait for a creator that has not finished.
+        uid : int, optional
+            Whose it must be; this process's user when absent.
+
+        Returns
+        -------
+        State
+            Reads; the memory is mapped read-only.
+
+        Raises
+        ------
+        SegmentNotFound, SchemaMismatch, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError
+        """
+        return State._of(lifecycle.attach_segment(name, kinds=(MV_KIND_STATE,), timeout=timeout, uid=uid), dtype)
+
+    @staticmethod
+    def take_over(name, dtype=None, *, bint lock=False):
+        """take_over(name, dtype=None, *, lock=False)
+
+        Becomes the writer of a State whose writer is dead. Readers go on and notice nothing; the next publication follows the last one.
+
+        Returns
+        -------
+        State
+            `out` holds the last publication.
+
+        Raises
+        ------
+        SegmentExists
+            The writer lives.
+        SegmentNotFound, SchemaMismatch, NotAMojoviewSegment, ...
+            As `attach()`.
+        """
+        cdef Segment segment = lifecycle.attach_segment(name, kinds=(MV_KIND_STATE,), writable=True)
+        cdef State self
+        if dtype is not None:
+            lifecycle.check_schema(segment, f"State.take_over({name!r})", dtype)
+        lifecycle.take_over(segment, f"State.take_over({name!r})")
+        self = bind(segment, lock)
+        self.refresh()
+        return self
+
+    @staticmethod
+    def _of(Segment segment, dtype=None):
+        """The handle of a segment, as unpickling and `mojoview.attach()` need it."""
+        if dtype is not None:
+            lifecycle.check_schema(segment, f"attaching {segment.name!r}", dtype)
+        return bind(segment, False)
+
+    def reader(self):
+        """reader()
+
+        Another handle on the same State, for another thread; it reads.
+        """
+        self.check_open("reader()")
+        return State._of(self.segment.reopen())
+
+    def __reduce__(self):
+        self.check_open("pickling")
+        return State._of, (self.segment,)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @cython.binding(False)  # a plain method descriptor: half the cost of a call
+    def publish(self):
+        """publish()
+
+        Publishes `out` whole.
+
+        Returns
+        -------
+        int
+            The publication's number, from 1.
+
+        Raises
+        ------
+        NotOwnerError
+            This handle reads, or came through a fork.
+        ClosedError
+        """
+        if self.segment.owner.fd < 0 or self.latch.base is NULL:
+            self.segment.require_owner("publish()")
+        mv_state_lock(self.mutex)
+        self.time_ns = mv_os_monotonic()
+        self.number = mv_latch_write(&self.latch, self.record, self.time_ns)
+        mv_state_unlock(self.mutex)
+        mv_state_unpark(self.latch.base, self.sleepers)
+        return self.number
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @cython.binding(False)  # as publish()
+    def refresh(self):
+        """refresh()
+
+        Copies the newest publication into `out`.
+
+        Returns
+        -------
+        int
+            Its number; 0 where nothing has been published yet.
+
+        Raises
+        ------
+        WaitTimeout
+            The writer lapped this reader for a whole second: publish less often, or use more slots.
+        ClosedError
+        """
+        cdef int status
+        if self.latch.base is NULL:
+            self.check_open("refresh()")
+        # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
+        if self.reads and mv_latch_latest(&self.latch) == self.number:
+            return self.number_object
+        status = mv_latch_read(&self.latch, self.record, &self.number, &self.time_ns, &self.retried)
+        if status < 0:
+            persist(self, self.record, &self.number, &self.time_ns)
+        self.number_object = PyLong_FromLong(<long>self.number)
+        return self.number_object
+
+    def read(self):
+        """read()
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The newest publication, 0 dimensions, owned by the caller; None where there is none. Does not touch `out`.
+        """
+        cdef uint64_t number = 0, time_ns = 0
+        cdef bytearray store = bytearray(self.latch.bytes)
+        self.check_open("read()")
+        persist(self, <char *>store, &number, &time_ns)
+        return np.ndarray((), self.dtype, store) if number else None
+
+    def read_into(self, target):
+        """read_into(target)
+
+        Copies the newest publication into other memory. Does not touch `out`.
+
+        Parameters
+        ----------
+        target : writable contiguous buffer
+            Of exactly the dtype's size.
+
+        Returns
+        -------
+        int
+            The publication's number; 0, and `target` as it was, where there is none.
+
+        Raises
+        ------
+        ShapeError, ReadOnlyError, BufferError
+            The size differs; the target cannot be written to.
+        """
+        cdef uint64_t number = 0, time_ns = 0
+        cdef Lease lease
+        self.check_open("read_into()")
+        lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        if <uint64_t>lease.buffer.len != self.latch.bytes:
+            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {lease.buffer.len}")
+        persist(self, <char *>lease.buffer.buf, &number, &time_ns)
+        return number
+
+    def history(self):
+        """history()
+
+        The last publications, oldest first, each of them whole; at most one fewer than there are slots while the writer runs.
+
+        Returns
+        -------
+        numbers : numpy.ndarray
+            uint64, shape (n,).
+        records : numpy.ndarray
+            Of the State's dtype, shape (n,); both owned by the caller.
+        """
+        cdef uint64_t last, n, time_ns
+        cdef bytearray store = bytearray(self.latch.bytes)
+        self.check_open("history()")
+        last = mv_latch_latest(&self.latch)
+        numbers, records = [], []
+        for n in range(last - min(last, self.latch.mask + 1) + 1, last + 1):
+            if mv_latch_read_at(&self.latch, n, <char *>store, &time_ns) == MV_LATCH_READ:
+                numbers.append(n)
+                records.append(bytes(store))
+        shape = (len(numbers), *self.dtype.shape)
+        return np.array(numbers, "u8"), np.frombuffer(bytearray(b"".join(records)), self.dtype.base).reshape(shape)
+
+    def wait_newer(self, timeout=None):
+        """wait_newer(timeout=None)
+
+        Sleeps until a publication newer than the one in `out`, then refreshes.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; for ever when absent.
+
+        Returns
+        -------
+        int
+            Its number.
+
+        Raises
+        ------
+        WaitTimeout
+            Nothing came in time.
+        OwnerGone
+            The writer said goodbye, or is dead: nothing will come, unless another takes over.
+        ClosedError
+        """
+        cdef uint64_t seen = self.number
+        cdef int64_t left, slice_ns = 100_000_000
+        cdef char *base
+        cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
+        cdef void *sleepers
+        cdef int rc
+        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while True:
+            self.check_open("wait_newer()")
+            if mv_latch_latest(&self.latch) != seen:
+                return self.refresh()
+            if self.segment.writer_closed:
+                raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
+            left = slice_ns if deadline is None else min(slice_ns, deadline - time.monotonic_ns())
+            if left <= 0:
+                raise WaitTimeout(f"wait_newer(): nothing newer than {seen} in {self.segment.name!r} within {timeout} s")
+            base, mapping = self.latch.base, self.mapping
+            sleepers, page = self.find_sleepers(), self.page
+            with nogil:
+                rc = mv_state_park(base, seen, sleepers, SPIN_NS, left)
+            if rc == -EINTR:
+                PyErr_CheckSignals()
+            elif rc == -errno.ETIMEDOUT:
+                PyErr_CheckSignals()
+                self.check_open("wait_newer()")
+                if mv_latch_latest(&self.latch) == seen and not self.segment.writer_closed and not self.segment.owner_alive():
+                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
+                                    "State.take_over() continues it")
+
+    cdef void *find_sleepers(self):
+        """The word that announces a sleeper, mapped for writing when first needed."""
+        if not self.sleepers_known:
+            self.sleepers_known = True
+            try:
+                self.page = self.segment.map_part(self.segment.facts["params"][3], 4096, True)
+                self.sleepers = self.page.base
+            except SegmentError:  # this user may only read: mv_park() then looks every millisecond
+                self.sleepers = NULL
+        return self.sleepers
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    cdef int check_open(self, str operation) except -1:
+        if self.latch.base is NULL:
+            raise ClosedError(f"{operation}: the State {self.segment.name!r} was closed")
+        return 0
+
+    @property
+    def name(self):
+        return self.segment.name
+
+    @property
+    def version(self):
+        """Number of the newest publication, which `out` need not hold yet."""
+        self.check_open("version")
+        return mv_latch_latest(&self.latch)
+
+    @property
+    def age_ns(self):
+        return mv_os_monotonic() - self.time_ns if self.number else None
+
+    @property
+    def retries(self):
+        """How often this handle's reads had to start again."""
+        return self.retried
+
+    @property
+    def slots(self):
+        return self.latch.mask + 1
+
+    @property
+    def writable(self):
+        return self.latch.base is not NULL and self.segment.owner.fd >= 0
+
+    @property
+    def closed(self):
+        return self.latch.base is NULL
+
+    def writer_alive(self):
+        """writer_alive()
+
+        Whether the writer's process lives and has not closed the State.
+        """
+        self.check_open("writer_alive()")
+        return self.segment.owner_alive()
+
+    def memory(self):
+        """memory()
+
+        The whole segment as bytes, header first, for native readers (`latch.h`, `mv_latch_of_segment`).
+
+        Returns
+        -------
+        View
+            uint8, read-only; keeps the mapping alive.
+        """
+        return self.segment.view(0, (self.segment.facts["segment_bytes"],), "u1")
+
+    def close(self):
+        """close()
+
+        Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what they have read stays theirs.
+        """
+        self.latch.base = NULL
+        self.sleepers = NULL
+        self.mapping = self.page = None
+        lifecycle.close_segment(self.segment)
+
+    def __enter__(self):
+        self.check_open("with")
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __repr__(self):
+        role = "closed" if self.closed else "writer" if self.writable else "reader"
+        return f"<mojoview State {self.segment.name!r}: {self.dtype}, {role}, publication {self.number}>"
+
+
+cdef State bind(Segment segment, bint lock):
+    """A handle on a checked segment; what the header claims about a latch is checked here."""
+    cdef State self = State.__new__(State)
+    cdef bytearray store
+    operation = f"attaching State {segment.name!r}"
+    self.segment, self.mapping = segment, segment.mapping
+    self.dtype = lifecycle.dtype_from_text(segment.facts["dtype_text"])
+    lifecycle.require_params(segment, operation, mv_latch_of_segment(segment.mapping.base, segment.mapping.size, &self.latch) == 0
+                             and self.latch.bytes == self.dtype.itemsize
+                             and 4096 <= segment.facts["params"][3] <= segment.mapping.size - 4096
+                             and segment.facts["params"][3] % 4096 == 0)
+    store = bytearray(self.latch.bytes)
+    self.store, self.record = store, store
+    self.out = np.ndarray((), self.dtype, store)
+    self.reads = segment.owner.fd < 0
+    self.out.flags.writeable = not self.reads
+    self.number_object = 0
+    if segment.owner.fd >= 0:
+        self.sleepers, self.sleepers_known = segment.mapping.base + <int64_t>segment.facts["params"][3], True
+        if lock:
+            self.lock = threading.RLock()
+            self.mutex = malloc(sizeof(pthread_mutex_t))
+            if self.mutex is NULL:
+                raise MemoryError(f"{operation}: no memory for a lock")
+            pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
+    return self
+
+
+cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:
+    """Reads, and yields to a writer that keeps lapping; `number` stays 0 where nothing was published."""
+    cdef int status = mv_latch_read(&self.latch, record, number, time_ns, &self.retried)
+    if status >= 0:
+        return 0
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        time.sleep(0)
+        self.check_open("reading")
+        if mv_latch_read(&self.latch, record, number, time_ns, &self.retried) >= 0:
+            return 0
+    raise WaitTimeout(f"reading {self.segment.name!r}: the writer lapped this reader for a second; publish less often, or use more slots")

@@ -1,0 +1,283 @@
+"""`share()` and `attach()`: an array given to other processes once and for all; attaching to anything by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mojoview.memory._dtype import dtype_info
+from mojoview.memory.attachers import ATTACHERS
+from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
+from mojoview.sharing import _segment, capacity, lifecycle
+from mojoview.sharing._segment import Segment
+from mojoview.views import View, view
+
+__all__ = ["SharedArray", "attach", "attach_kind", "share"]
+
+CHUNK = 64 << 20  # bytes a system call: signals are seen between two
+
+# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/attachers.
+_KINDS = {
+    _segment.STATE: "mojoview.sharing._state:State._of",
+    _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
+    _segment.ARRAY: "mojoview.sharing.arrays:SharedArray",
+}
+
+
+class SharedArray:
+    """An array in shared memory that nobody changes any more. Made by `share()` and `attach()`, and by unpickling.
+
+    Attributes
+    ----------
+    name : str
+        Generated where the memory is anonymous.
+    shape : tuple of int
+    dtype : numpy.dtype
+    nbytes : int
+
+    Notes
+    -----
+    Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
+    sockets with
+    `mojoview.sharing.send()`. Anonymous memory is sealed by the kernel against any change. It lives as long as a handle
+    or a view does;
+    a name lives until its creator closes it, unlinks it or exits.
+
+    Thread safety: any thread.
+    """
+
+    def __init__(self, segment: Segment):
+        facts = segment.facts
+        self.segment = segment
+        self.dtype: np.dtype[Any] = lifecycle.dtype_from_text(facts["dtype_text"])
+        self.shape: tuple[int, ...] = facts["shape"]
+        self._offset = facts["payload_off"]
+        nbytes = self.dtype.itemsize
+        for extent in self.shape:
+            nbytes *= extent
+        lifecycle.require_params(
+            segment,
+            f"attaching array {segment.name!r}",
+            min(self.shape, default=0) >= 0 and nbytes == facts["payload_bytes"],
+        )
+        self.nbytes = nbytes
+
+    def read(self) -> View:
+        """The array, without a copy.
+
+        Returns
+        -------
+        View
+            Read-only; keeps the memory alive, also after `close()`.
+
+        Raises
+        ------
+        ClosedError
+        """
+        if self.segment.closed:
+            raise ClosedError(f"read(): the array {self.name!r} was closed")
+        fortran = bool(self.segment.facts["flags"] & _segment.FORTRAN)
+        return self.segment.view(self._offset, self.shape, self.dtype, fortran=fortran)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.read(), dtype=dtype, copy=copy)
+
+    @property
+    def name(self) -> str:
+        return self.segment.name
+
+    @property
+    def closed(self) -> bool:
+        return self.segment.closed
+
+    def close(self) -> None:
+        """Lets go; the creator's name goes too. Views stay valid."""
+        lifecycle.close_segment(self.segment)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.segment.closed:
+            raise ClosedError(f"pickling: the array {self.name!r} was closed")
+        return SharedArray, (self.segment,)
+
+    def __enter__(self) -> SharedArray:
+        if self.segment.closed:
+            raise ClosedError(f"with: the array {self.name!r} was closed")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "creator" if self.segment.owned else "attached"
+        return f"<mojoview SharedArray {self.name!r}: {self.shape} of {self.dtype}, {state}>"
+
+
+def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int = 0o600) -> Any:
+    """Gives an array to other processes: one copy into shared memory, none on their side.
+
+    Parameters
+    ----------
+    obj : array-like
+        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; or a DataFrame, which becomes a shared
+        frame.
+    name : str, optional
+        1 to 200 bytes without "/"; anonymous memory when absent, handed over by pickling.
+    reclaim : bool
+        Whether a name left by a dead process may be replaced.
+    mode : int
+        Permissions of the name.
+
+    Returns
+    -------
+    SharedArray
+        Owns the name until `close()`. For a DataFrame what ``df.mojo.share(name)`` returns.
+
+    Raises
+    ------
+    SegmentExists
+        The name is taken; the message says by whom, and what to do where that process is dead.
+    ShmFullError
+        There is no room; nothing is left behind.
+    DTypeError, MaskError, ShapeError, ArgumentError
+
+    Notes
+    -----
+    Thread safety: any thread. Releases the GIL while it copies.
+
+    Examples
+    --------
+    >>> import mojoview as mv, numpy as np
+    >>> with mv.share(np.arange(3.0)) as shared:
+    ...     np.asarray(shared.read()).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    accessor = getattr(obj, "mojo", None) if hasattr(type(obj), "mojo") else None
+    if accessor is not None and hasattr(accessor, "share"):
+        return accessor.share(name, reclaim=reclaim, mode=mode)
+    array = as_array(obj)
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    operation = "share()" if name is None else f"share(name={name!r})"
+    segment = lifecycle.create_segment(
+        _segment.ARRAY,
+        array.nbytes,
+        name=name,
+        dtype=array.dtype,
+        shape=array.shape,
+        fortran=fortran,
+        flags=_segment.SEALED,
+        mode=mode,
+        reclaim=reclaim,
+        reserve=_segment.HEADER_BYTES,
+    )
+    _write(operation, segment, array, fortran)
+    lifecycle.commit_segment(segment)
+    if name is None:
+        segment.seal(_segment.SEAL_NOW)
+        segment.disown()  # contents that cannot change need no writer
+    return SharedArray(segment)
+
+
+def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
+    """Attaches to whatever has that name: array, State, Snapshot, Ring or frame.
+
+    Parameters
+    ----------
+    name : str
+    timeout : float
+        Seconds to wait for a creator that has not finished.
+    uid : int, optional
+        Whose it must be; this process's user when absent.
+
+    Returns
+    -------
+    SharedArray, State, Snapshot, Ring or SharedFrame
+        Reads. Its end leaves the name alone.
+
+    Raises
+    ------
+    SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError,
+    SegmentLost
+
+    Notes
+    -----
+    Thread safety: any thread. No resource tracker is involved.
+
+    Examples
+    --------
+    >>> import mojoview as mv, numpy as np
+    >>> with mv.share(np.arange(3), "docs-attach"):
+    ...     mv.attach("docs-attach").shape
+    (3,)
+    """
+    return attach_kind(lifecycle.attach_segment(name, timeout=timeout, uid=uid))
+
+
+def attach_kind(segment: Segment) -> Any:
+    """The handle of a segment, by the kind that its header names; owns the segment from then on."""
+    kind = segment.facts["kind"]
+    how = _KINDS.get(kind) or ATTACHERS.get(_segment.KINDS.get(kind, ""))
+    if how is None:
+        segment.close()
+        raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
+    module, _, path = how.partition(":")
+    target: Any = import_module(module)
+    for part in path.split("."):
+        target = getattr(target, part)
+    return target(segment)
+
+
+def as_array(obj: Any) -> np.ndarray[Any, Any]:
+    """The memory of anything that has a View, as an ndarray; a copy only where NumPy must convert."""
+    if isinstance(obj, np.ma.MaskedArray):
+        raise MaskError("share(masked array): a shared array has no mask; share array.data and array.mask")
+    if isinstance(obj, np.ndarray):
+        array: np.ndarray[Any, Any] = obj.view(np.ndarray)
+        dtype_info(array.dtype)
+        return array
+    try:
+        window = obj if isinstance(obj, View) else view(obj)
+    except (ArgumentError, ZeroCopyError):  # no memory of its own to look at: lists, scalars
+        converted = np.asarray(obj)
+        if converted.dtype.hasobject:
+            raise
+        return converted
+    if window.mask is not None:
+        raise MaskError("share(masked view): a shared array has no mask; share view.data and view.mask")
+    return np.asarray(window)
+
+
+def _write(operation: str, segment: Segment, array: np.ndarray[Any, Any], fortran: bool) -> None:
+    """Copies the array behind the header by system calls, which bring in pages faster than faults do."""
+    fd, offset = segment.fileno(), segment.facts["payload_off"]
+    try:
+        for chunk in _chunks(array, fortran):
+            while chunk:
+                written = os.pwrite(fd, chunk[:CHUNK], offset)
+                offset += written
+                chunk = chunk[written:]
+    except OSError as error:
+        segment.close()
+        if capacity.is_full(error):
+            place = os.path.dirname(segment.path) if segment.path is not None else None
+            raise capacity.shm_full(operation, array.nbytes, capacity.free_bytes(place), place) from error
+        raise
+
+
+def _chunks(array: np.ndarray[Any, Any], fortran: bool) -> Iterator[memoryview]:
+    """The bytes of the array in the order of the segment."""
+    if array.nbytes == 0:
+        return
+    if array.flags.c_contiguous or fortran:
+        yield memoryview((array.T if fortran else array).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        return
+    items = max(1, (1 << 20) // array.itemsize)
+    pieces: Any = np.nditer(
+        array, ["external_loop", "buffered", "zerosize_ok", "growinner"],  # type: ignore[call-overload]
+        [["readonly", "contig"]],
+        order="C", buffersize=items)
+    for piece in pieces:
+        yield memoryview(np.ascontiguousarray(piece).view(np.uint8))  # type: ignore[arg-type]

@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mojoview.views._view import View
+
+def from_array(array: NDArray[Any], writable: bool) -> View: ...
+def from_buffer(exporter: Any, writable: bool) -> View: ...
+def from_region(
+    exporter: Any, owner: object, offset: Any, sizes: Any, steps: Any, dtype: np.dtype[Any], writable: bool
+) -> View: ...
+def from_address(address: Any, owner: object, sizes: Any, steps: Any, dtype: np.dtype[Any], readonly: bool) -> View: ...

@@ -1,0 +1,1 @@
+# Nothing of it is reached from Python: see _geometry.pxd.

@@ -1,0 +1,40 @@
+"""Every test gives back what it took: live leases are counted around each one."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from support import install
+
+from mojoview.memory._lease import live_leases
+
+# A shared machine stalls at times; what a test takes is pytest-timeout's business.
+settings.register_profile("mojoview", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mojoview")
+
+
+@pytest.fixture(autouse=True)
+def leases() -> Iterator[None]:
+    before = live_leases()
+    yield
+    if live_leases() > before:
+        gc.collect()
+    assert live_leases() <= before, "the test left leases behind"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the installed package: the present one, or where that is editable a wheel of the tree."""
+    directory = install.installed()
+    if directory is not None:
+        return directory
+    tool = install.missing_build_tool()
+    if tool is not None:
+        pytest.skip(f"the install is editable, and {tool}, which would build a wheel of it, is not installed")
+    directory = tmp_path_factory.mktemp("site")
+    install.build_and_install(tmp_path_factory.mktemp("wheels"), directory)
+    return directory

@@ -1,0 +1,187 @@
+"""How `mojo` sits on pandas' classes: found, never cached, never overwritten, gone with its frame."""
+
+import copy
+import gc
+import importlib
+import pickle
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mojoview as mv
+from mojoview.frames import ColumnView, FrameView, _accessors, register, self_test
+from mojoview.memory.errors import AccessorError, ArgumentError, MojoViewError
+
+OBJECTS = [pd.DataFrame({"x": [1.0, 2.0]}), pd.Series([1.0, 2.0]), pd.Index([1.0, 2.0])]
+
+
+@pytest.fixture(params=OBJECTS, ids=lambda obj: type(obj).__name__)
+def obj(request):
+    return request.param.copy()
+
+
+def test_it_is_registered_as_pandas_own_accessors_are(obj):
+    assert "mojo" in dir(obj)
+    assert "mojo" in type(obj)._accessors
+    assert isinstance(type(obj).mojo, type)
+    assert isinstance(obj.mojo, type(obj).mojo)
+    assert type(obj).mojo.__doc__
+    assert type(obj).mojo.view.__doc__
+
+
+def test_case_b70_registering_again_is_silent_and_a_column_named_mojo_hides_nothing():
+    importlib.reload(mv)
+    importlib.reload(_accessors).register()
+    register()
+    df = pd.DataFrame({"mojo": [1.0, 2.0], "x": [3.0, 4.0]})
+    assert df["mojo"].tolist() == [1.0, 2.0]
+    assert np.asarray(df.mojo.view("mojo")).tolist() == [1.0, 2.0]
+    df["mojo"] = [5.0, 6.0]
+    assert np.asarray(df.mojo.view("mojo")).tolist() == [5.0, 6.0]
+    odd = pd.DataFrame({"o": [object()]})
+    assert hasattr(odd, "mojo")
+    with pytest.raises((TypeError, ValueError)) as caught:
+        odd.mojo.view()
+    assert not isinstance(caught.value, AttributeError)
+
+
+def test_case_b70_importing_under_error_warnings_twice():
+    program = (
+        "import warnings; warnings.simplefilter('error', UserWarning); import importlib, mojoview; "
+        "importlib.reload(mojoview); "
+        "import mojoview.frames; importlib.reload(mojoview.frames); import pandas as pd; print(pd.DataFrame({'x': "
+        "[1]}).mojo.view()['x'][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr
+
+
+def test_somebody_elses_accessor_is_warned_about():
+    program = (
+        "import pandas as pd, warnings\n@pd.api.extensions.register_dataframe_accessor('mojo')\nclass Other:\n"
+        "    def __init__(self, df): pass\nwith warnings.catch_warnings(record=True) as seen:\n    "
+        "warnings.simplefilter('always')\n"
+        "    import mojoview\nprint(sum('overriding' in str(w.message) for w in seen), pd.DataFrame.mojo.__module__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["1", "mojoview.frames._accessors"], done.stderr
+
+
+def test_it_cannot_be_overwritten(obj):
+    with pytest.raises(AccessorError, match=r"df\['mojo'\]") as caught:
+        obj.mojo = 5
+    assert isinstance(caught.value, AttributeError)
+    assert isinstance(caught.value, MojoViewError)
+    assert obj.mojo.view() is not None
+
+
+def test_it_is_made_anew_each_time_and_leaves_nothing_behind(obj):
+    assert obj.mojo is not obj.mojo
+    obj.mojo.view()
+    assert "mojo" not in vars(obj)
+
+
+def test_frames_are_freed_at_once_after_use(obj):
+    gc.collect()
+    gc.disable()
+    try:
+        obj = obj.copy()
+        alive = weakref.ref(obj)
+        view = obj.mojo.view()
+        _ = obj.mojo.explain() if hasattr(obj.mojo, "explain") else None
+        repr(obj.mojo)
+        repr(view)
+        view._repr_html_()
+        with pytest.raises(MojoViewError):
+            obj.mojo.view(copy="wrong")
+        view.release()
+        del view, obj, _
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda df: df.mojo.view(),
+        lambda df: df.mojo.view("o"),
+        lambda df: df.mojo.view("none"),
+        lambda df: df.mojo.block(),
+        lambda df: df.mojo.blocks(),
+        lambda df: df.mojo.view(["o", "i"]),
+    ],
+)
+def test_frames_are_freed_at_once_after_a_refusal(fail):
+    gc.collect()
+    gc.disable()
+    try:
+        df = pd.DataFrame({"x": [1.0, 2.0], "o": [object(), 1], "i": pd.array([1, None], dtype="Int64")})
+        alive, block = weakref.ref(df), df._mgr.blocks[0]
+        try:
+            fail(df)
+        except MojoViewError:
+            pass
+        else:
+            pytest.fail("no refusal: the test shows nothing")
+        assert not block.refs.has_reference(), "a refused call has left a pin"
+        del df
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_pickle_and_copies_do_not_carry_it(obj):
+    obj.mojo.view()
+    for other in (pickle.loads(pickle.dumps(obj)), copy.deepcopy(obj), copy.copy(obj)):
+        assert "mojo" not in vars(other)
+        assert other.mojo.view() is not None
+        assert other.equals(obj)
+
+
+def test_views_refuse_to_be_pickled_or_copied():
+    df = pd.DataFrame({"x": [1.0]})
+    for view in (df.mojo.view(), df.mojo.view("x"), df.mojo.block()):
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(ArgumentError):
+                attempt(view)
+    with pytest.raises(ArgumentError):
+        FrameView()
+    with pytest.raises(ArgumentError):
+        ColumnView()
+
+
+def test_temporaries_work():
+    view = pd.DataFrame({"x": np.arange(1000.0)}).mojo.view()
+    column = pd.DataFrame({"x": np.arange(1000.0)}).mojo.view("x")
+    gc.collect()
+    assert np.asarray(view["x"]).sum() == np.asarray(column).sum() == 499500.0
+
+
+def test_subclasses_inherit_it():
+    class Frame(pd.DataFrame):
+        @property
+        def _constructor(self):
+            return Frame
+
+    df = Frame({"x": [1.0, 2.0]})
+    assert df.mojo.view("x")[1] == 2.0
+    assert df.iloc[:1].mojo.view().shape == (1, 1)
+
+
+def test_view_takes_a_series_or_index_and_sends_a_frame_to_its_accessor(obj):
+    if isinstance(obj, pd.DataFrame):
+        with pytest.raises(ArgumentError, match=r"\.mojo\.view"):
+            mv.view(obj)
+    else:
+        assert isinstance(mv.view(obj), ColumnView)
+
+
+def test_self_test_says_that_this_pandas_is_known():
+    result = self_test()
+    assert result["ok"], result
+    assert result["version"] == pd.__version__

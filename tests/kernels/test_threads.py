@@ -1,0 +1,144 @@
+"""Threads, signals, forks and exit: one result for any number of threads, one exception, no hang."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import numpy as np
+import pytest
+from native import build
+from support.foreign import array, kernel, value
+from support.process import run_code, run_isolated
+from support.threads import run_threaded
+
+from mojoview import kernels
+from mojoview.memory.errors import KernelError, KernelValueError, ShapeError
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_same_bits_for_every_number_of_threads(threads):
+    rng = np.random.default_rng(0)
+    for x in (rng.standard_normal(1_000_003), rng.standard_normal((300_000, 3)).astype("f4"), rng.standard_normal((3, 300_000)).T,
+              rng.integers(-99, 99, (700, 700))):
+        for name in ("sum", "mean", "var", "min", "argmax", "count"):
+            function = getattr(kernels, name)
+            assert function(x, threads=threads) == function(x, threads=1) == function(x)
+            for axis in range(x.ndim):
+                assert np.asarray(function(x, axis=axis, threads=threads)).tobytes() == np.asarray(function(x, axis=axis, threads=1)).tobytes()
+    out, again = np.empty_like(x), np.empty_like(x)
+    kernels.multiply(x, x, out, threads=threads)
+    kernels.multiply(x, x, again, threads=1)
+    assert (out == again).all()
+    assert (out == x * x).all()
+
+
+def test_many_callers_at_once():
+    arrays = [np.random.default_rng(k).standard_normal(400_000) for k in range(8)]
+    expected = [kernels.sum(x, threads=1) for x in arrays]
+    for _ in range(5):
+        assert run_threaded(lambda k: [kernels.sum(arrays[k], threads=3) for _ in range(5)]) == [[e] * 5 for e in expected]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("n", [10, 65_536, 500_000])
+def test_case_b85_one_exception_with_the_index(n, threads):
+    roots = kernel("roots", array("x"), array("y", "out"), result="status_index")
+    x = np.ones(n)
+    for bad in ([5], [n - 1], [n // 2, n - 1], [0]):
+        x[:] = 4
+        x[bad] = -1
+        for given in ({"threads": threads}, {}):
+            with pytest.raises(KernelError, match=rf"roots\(\).*at element {bad[0]}$") as caught:
+                roots(x, np.empty(n), **given)
+            assert (caught.value.code, caught.value.index, caught.value.kernel) == (64, bad[0], "roots")
+    x[:] = 9
+    out = np.zeros(n)
+    roots(x, out, threads=threads)
+    assert (out == 3).all()
+    roots(x[::2], out[: len(x[::2])], threads=threads)
+    assert (out == 3).all()
+
+
+def test_foreign_kernels_on_rows():
+    add = kernel("add_to", array("x"), array("y", "inout"))
+    x, y = np.arange(300_000.0), np.zeros(300_000)
+    add(x, y, threads=3)
+    assert (y == x).all()
+    add(np.empty(0), np.empty(0), threads=2)
+    sums = kernel("dot_pointers", array("x", passing="pointer"), array("y", passing="pointer"), value("n", "int64"), result="float64")
+    with pytest.raises(KernelValueError, match="threads"):
+        sums(x, x, 3, threads=2)
+    points = kernel("touch", array("x", "inout", passing="pointer"), result="none")
+    with pytest.raises(KernelValueError, match="only kernels that take descriptors"):
+        points(x, threads=2)
+    free = kernel("sees", array("x"), array("out", "out", "int64"), shapes="free")
+    with pytest.raises(ShapeError, match="same length"):
+        free(x, np.zeros(22, "i8"), threads=2)
+
+
+def test_case_b83_ctrl_c_within_half_a_second():
+    out = run_isolated("interrupt_kernels.py", timeout=120)
+    assert [line.split()[0] for line in out.splitlines()] == ["split", "reduction", "elementwise", "after"]
+
+
+def test_fork_gets_a_fresh_pool():
+    assert run_isolated("fork_with_kernels.py", timeout=120) == "ok\n"
+
+
+def test_exit_with_busy_threads():
+    code = ("import threading, numpy as np\nfrom mojoview import kernels\nx = np.ones(5_000_000)\nkernels.sum(x, threads=4)\n"
+            "def work():\n    while True: kernels.sum(x, threads=4)\n"
+            "threading.Thread(target=work, daemon=True).start()\nprint('leaving')")
+    assert run_code("-c", code, timeout=60) == "leaving\n"
+
+
+def test_case_b87_no_gil_in_the_loops():
+    sources = [(build.PACKAGE / "kernels" / name).read_text() for name in
+               ("elementwise.c", "reduce.c", "reduce.h", "accumulate.h", "numeric.h", "strided.h", "builtin.h", "pool.h", "foreign.h")]
+    assert not any(re.search(r"\bPy[A-Z_]", source) for source in sources)  # no Python at all
+
+
+def test_case_b87_threads_run_side_by_side():
+    """Two threads do the work of one in less wall time than CPU time."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    x = np.random.default_rng(0).standard_normal(2_000_000)
+    ratios = []
+    for _ in range(20):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(5):
+            kernels.var(x, threads=2)
+        ratios.append((time.process_time() - cpu) / (time.perf_counter() - wall))
+    assert max(ratios) > 1.05, ratios
+
+
+def test_case_b90_flags_of_the_callers_array_are_never_touched():
+    shared, out = np.arange(5000.0), [np.empty(5000) for _ in range(8)]
+
+    def work(k):
+        for _ in range(200):
+            kernels.sum(shared)
+            kernels.copy(shared, out[k])
+            assert shared.flags.writeable
+        return True
+
+    assert all(run_threaded(work))
+    shared.flags.writeable = False
+    assert all(run_threaded(lambda k: kernels.sum(shared) == 12497500.0 and not shared.flags.writeable))
+
+
+def test_mojoview_threads_caps_the_pool():
+    code = ("import os, threading, numpy as np\nfrom mojoview import kernels\nx = np.ones(3_000_000)\n"
+            "before = len(os.listdir('/proc/self/task'))\nkernels.sum(x, threads=8)\nprint(len(os.listdir('/proc/self/task')) - before)")
+    os.environ["MOJOVIEW_THREADS"] = "1"
+    try:
+        assert run_code("-c", code) == "0\n"
+        os.environ["MOJOVIEW_THREADS"] = "3"
+        assert run_code("-c", code) == "2\n"
+        os.environ["MOJOVIEW_THREADS"] = "many"
+        with pytest.raises(AssertionError, match="MOJOVIEW_THREADS: expected an int from 1, got 'many'"):
+            run_code("-c", code)
+    finally:
+        del os.environ["MOJOVIEW_THREADS"]

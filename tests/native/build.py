@@ -1,0 +1,49 @@
+"""Compiles and runs C tests that need no Python, under every compiler of the machine and its sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import mojoview
+
+NATIVE = Path(__file__).parent
+PACKAGE = Path(mojoview.__file__).parent
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-Werror"]
+SANITIZERS = {
+    "plain": ["-O2"],
+    "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "threads": ["-O1", "-g", "-fsanitize=thread"],
+}
+
+
+def environment() -> dict[str, str]:
+    """Without a preloaded sanitizer runtime: a compiler and its programs bring their own."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+def run_c(
+    source: str,
+    directory: Path,
+    compiler: str,
+    flavour: str = "plain",
+    sources: tuple[str, ...] = (),
+    args: tuple[str, ...] = (),
+    folders: tuple[Path, ...] = (),
+) -> str:
+    """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output.
+
+    Headers are looked for in `folders` first.
+    """
+    program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
+    include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
+    inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
+    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
+    command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]
+    for step in (command, [str(program), *args]):
+        done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)
+        assert done.returncode == 0, f"{' '.join(step)}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    return done.stdout

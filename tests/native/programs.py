@@ -1,0 +1,43 @@
+"""C programs that several tests run: compiled once, skipped with the reason where the tools are missing."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from native.build import COMPILERS, NATIVE, PACKAGE, SANITIZERS, WARNINGS, environment
+
+_PLACE = tempfile.TemporaryDirectory(prefix="mojoview-native-")  # removed when the process ends
+
+
+@functools.cache
+def missing(compiler: str, flavour: str) -> str:
+    """Empty, or why this machine cannot build and run programs of that flavour with that compiler."""
+    if compiler not in COMPILERS:
+        return f"{compiler} is not installed"
+    probe = Path(_PLACE.name) / f"probe_{compiler}_{flavour}"
+    for step in ([compiler, *SANITIZERS[flavour], "-x", "c", "-", "-o", str(probe)], [str(probe)]):
+        source = "int main(void) { return 0; }"
+        done = subprocess.run(step, input=source, capture_output=True, text=True, env=environment(), check=False)
+        if done.returncode:
+            return f"{compiler} cannot build and run programs with {' '.join(SANITIZERS[flavour])}"
+    return ""
+
+
+@functools.cache
+def program(source: str, flavour: str = "plain", compiler: str = "gcc", flags: tuple[str, ...] = ()) -> Path:
+    """A compiled ``tests/native/<source>``; `flags` come first, so a -I there wins over the package's headers."""
+    if reason := missing(compiler, flavour):
+        pytest.skip(reason)
+    if flavour == "threads" and compiler == "gcc":
+        flags = (*flags, "-Wno-tsan")  # it warns that it does not model fences: every word that is shared is atomic
+    target = Path(_PLACE.name) / "_".join([Path(source).stem, compiler, flavour, *(f.replace("/", "+") for f in flags)])
+    include = [f"-I{PACKAGE / room}" for room in ("memory", "sharing")]
+    options = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *flags, *include]
+    command = [compiler, *options, str(NATIVE / source), "-o", str(target), "-pthread", "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment(), check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-8000:]}"
+    return target

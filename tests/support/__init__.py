@@ -1,0 +1,1 @@
+"""What several rooms' tests share: arrays of every kind, thread runs, scripts in processes of their own."""

@@ -1,0 +1,113 @@
+"""The types: mypy strict over the rooms and a file of assertions, the stubs compared with the running modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mypy", reason="mypy is not installed; CI's `types` stage installs it")
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ["memory", "views"]
+ALLOWED = ROOT / "tests" / "typing" / "stubtest_allowlist.txt"
+
+
+def check(module: str, *arguments: str, directory: Path) -> str:
+    """Runs mypy or stubtest; its output, with the exit status in front."""
+    environment = os.environ | {"MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return f"{done.returncode}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """Strict, and silent about the rooms that are not asked for here."""
+    path = tmp_path_factory.mktemp("mypy") / "mypy.ini"
+    others = [room.name for room in (ROOT / "src" / "mojoview").iterdir() if room.is_dir() and room.name not in ROOMS]
+    path.write_text(
+        "[mypy]\nstrict = True\n"
+        + "".join(
+            f"[mypy-mojoview.{room}.*]\nignore_errors = True\nignore_missing_imports = True\nfollow_imports = silent\n"
+            for room in others
+        )
+    )
+    return path
+
+
+def test_the_rooms_and_the_public_names_are_strictly_typed(config):
+    output = check(
+        "mypy",
+        "--config-file",
+        str(config),
+        *[f"src/mojoview/{room}" for room in ROOMS],
+        "tests/typing/public_api.py",
+        directory=ROOT,
+    )
+    assert output.startswith("0\n"), output
+
+
+def test_a_wrong_claim_is_noticed(config, tmp_path):
+    wrong = tmp_path / "wrong.py"
+    text = (ROOT / "tests" / "typing" / "public_api.py").read_text()
+    wrong.write_text(text.replace("assert_type(v.ptr, int)", "assert_type(v.ptr, str)"))
+    output = check("mypy", "--config-file", str(config), str(wrong), directory=ROOT)
+    assert output.startswith("1\n"), output
+    assert "assert-type" in output
+
+
+def test_stubs_say_what_the_modules_have(config, tmp_path):
+    output = check(
+        "mypy.stubtest",
+        *[f"mojoview.{room}" for room in ROOMS],
+        "--mypy-config-file",
+        str(config),
+        "--allowlist",
+        str(ALLOWED),
+        "--ignore-unused-allowlist",
+        directory=tmp_path,
+    )
+    assert output.startswith("0\n"), output
+
+
+def test_a_stub_that_lies_is_noticed(config, tmp_path):
+    import shutil
+
+    shutil.copytree(
+        ROOT / "src" / "mojoview", tmp_path / "mojoview", ignore=shutil.ignore_patterns("*.pyx", "*.pxd", "*.h", "*.c")
+    )
+    stub = tmp_path / "mojoview" / "memory" / "_lease.pyi"
+    stub.write_text(stub.read_text().replace("live_leases()", "dead_leases()"))
+    environment = os.environ | {"MYPYPATH": str(tmp_path)}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy.stubtest",
+            "mojoview.memory",
+            "--mypy-config-file",
+            str(config),
+            "--allowlist",
+            str(ALLOWED),
+            "--ignore-unused-allowlist",
+        ],
+        cwd=tmp_path.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "dead_leases" in done.stdout + done.stderr

@@ -1,0 +1,39 @@
+"""layout.h without Python: compared with brute force, under both compilers and their sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from native import build
+
+
+@pytest.mark.parametrize("flavour", ["plain", "sanitized"])
+@pytest.mark.parametrize("compiler", build.COMPILERS)
+def test_layout_against_brute_force(compiler, flavour, tmp_path):
+    assert build.run_c("layout_test.c", tmp_path, compiler, flavour) == "ok\n"
+
+
+def test_there_is_a_compiler():
+    assert build.COMPILERS, "neither gcc nor clang is installed: the C tests would not run"
+
+
+@pytest.mark.parametrize(
+    ("function", "replacement"),
+    [
+        (
+            "__builtin_mul_overflow(shape[k] - 1, strides[k], &reach)",
+            "__builtin_mul_overflow(shape[k], strides[k], &reach)",
+        ),
+        ("old_strides[k] != old_strides[k + 1] * old_shape[k + 1]", "0"),
+        ("if (step < reach)", "if (step + 1 < reach)"),
+        ("if (strides[k] != step)", "if (strides[k] > step)"),
+    ],
+)
+def test_the_c_test_can_fail(function, replacement, tmp_path):
+    header = (build.PACKAGE / "views" / "layout.h").read_text()
+    assert header.count(function) == 1
+    (tmp_path / "layout.h").write_text(header.replace(function, replacement))
+    shutil.copy(build.NATIVE / "layout_test.c", tmp_path)  # a quoted include looks beside the source first
+    with pytest.raises(AssertionError, match=r"layout_test\.c:\d+: "):
+        build.run_c(str(tmp_path / "layout_test.c"), tmp_path, build.COMPILERS[0])
