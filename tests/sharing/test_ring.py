@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mojoview
 from mojoview import Ring, view
 from mojoview.memory import errors
 
@@ -611,6 +612,9 @@ def test_names(name):
             other.write(b"1")
             assert payloads(ring.read()) == [b"1"]
             assert other.name == name
+        with mojoview.attach(name) as other:
+            assert isinstance(other, Ring)
+            assert other.write(b"2") == 1
         with pytest.raises(errors.SegmentExists):
             Ring.create(name)
     with pytest.raises(errors.SegmentNotFound):

@@ -245,7 +245,7 @@ class Ring(RingReader):
         raise ArgumentError("Ring() is not called by hand: use Ring.create(...) or Ring.attach(...)")
 
     def __reduce__(self) -> tuple[Callable[..., Ring], tuple[Any, ...]]:
-        return _unpickle, (self.segment,)
+        return ring_of_segment, (self.segment,)
 
     # -- what it is --------------------------------------------------------------------------------------------------------
 
@@ -476,10 +476,10 @@ def _place_thread(pin: int | None, priority: int | None) -> None:
         warnings.warn(f"priority={priority}: not permitted here ({error})", RuntimeWarning, stacklevel=3)
 
 
-def _unpickle(segment: Segment) -> Ring:
-    """The ring that another process pickled, for either side."""
+def ring_of_segment(segment: Segment) -> Ring:
+    """The ring in a segment that was attached for reading, for either side; ends that handle. For `mojoview.attach()` and pickle."""
     try:
         writable = segment.reopen(writable=True)
     finally:
         segment.close()
-    return Ring._wrap(writable, _options("unpickling a ring", "hybrid", "block", "raise", False, "newest"), start=None)
+    return Ring._wrap(writable, _options("attach()", "hybrid", "block", "raise", False, "newest"), start=None)
