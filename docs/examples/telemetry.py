@@ -1,4 +1,5 @@
-"""A spacecraft's telemetry bus: one process writes 50,000 frames a second on three channels, a second watches them live, a third records
+"""A spacecraft's telemetry bus: one process writes 50,000 frames a second on three channels, a second watches them
+live, a third records
 them, is killed and comes back. Afterwards the recording is analysed in pandas.
 
     python telemetry.py [SECONDS]
@@ -51,7 +52,11 @@ def fly(name: str, seconds: float) -> None:
                 ring.write(message, type=kind)
             sent += len(messages)
         elapsed = time.perf_counter() - begin
-        print(f"bus       {sent} frames in {elapsed:.2f} s = {sent / elapsed:,.0f} a second; latest tick {late * 1e3:.1f} ms behind", flush=True)
+        print(
+            f"bus       {sent} frames in {elapsed:.2f} s = {sent / elapsed:,.0f} a second; "
+            f"latest tick {late * 1e3:.1f} ms behind",
+            flush=True,
+        )
 
 
 def frames_of_a_tick(t: float, rng: np.random.Generator) -> list[tuple[int, bytes]]:
@@ -81,19 +86,29 @@ def watch(name: str) -> None:
                 ages.append((time.monotonic_ns() - int(batch.headers["timestamp_ns"][-1])) / 1000)
                 frames += len(batch)
         p50, p99 = np.percentile(ages, [50, 99])
-        print(f"monitor   {frames} frames in {len(ages)} batches, missed {ring.lost}; latency p50 {p50:.0f} us, p99 {p99:.0f} us", flush=True)
+        print(
+            f"monitor   {frames} frames in {len(ages)} batches, missed {ring.lost}; "
+            f"latency p50 {p50:.0f} us, p99 {p99:.0f} us",
+            flush=True,
+        )
 
 
 def record(name: str, path: str) -> None:
     """The recorder. One that comes back asks the bus for the frame after the last one it has."""
     file = Path(path)
-    with attach(name) as bus, Ring.attach(file) if file.exists() else Ring.create(file, 1 << 27, "recorder", crc=True) as recording:
+    with (
+        attach(name) as bus,
+        Ring.attach(file) if file.exists() else Ring.create(file, 1 << 27, "recorder", crc=True) as recording,
+    ):
         if following := recording.stats()["written"]:
             bus.seek(following)
         while not bus.ended:
             for frame in bus.read(4096, 0.5):
                 recording.append(frame)
-        print(f"recorder  process {os.getpid()} ended with the bus; missed {bus.lost} frames since it came back", flush=True)
+        print(
+            f"recorder  process {os.getpid()} ended with the bus; missed {bus.lost} frames since it came back",
+            flush=True,
+        )
 
 
 def analyse(path: str) -> dict[str, pd.DataFrame]:
@@ -109,8 +124,14 @@ def analyse(path: str) -> dict[str, pd.DataFrame]:
     for channel, (kind, dtype, rate) in CHANNELS.items():
         records = np.frombuffer(b"".join(parts.get(kind, [])), dtype)
         table = pd.DataFrame({field: records[field] for field in dtype.names if records[field].ndim == 1})
-        tables[channel] = table.assign(**{f"{field}_{k}": records[field][:, k] for field in dtype.names if records[field].ndim == 2
-                                          for k in range(records[field].shape[1])})  # fmt: skip
+        tables[channel] = table.assign(
+            **{
+                f"{field}_{k}": records[field][:, k]
+                for field in dtype.names
+                if records[field].ndim == 2
+                for k in range(records[field].shape[1])
+            }
+        )
         print(f"{channel:9s} {len(table)} samples at {rate} kHz, gaps over 1 ms: {(table['t'].diff() > 0.0011).sum()}")
     return tables
 

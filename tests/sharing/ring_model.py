@@ -1,7 +1,9 @@
-"""The many-producer ring as a finite machine, explored exhaustively: every interleaving of two producers and a consumer, with any of
+"""The many-producer ring as a finite machine, explored exhaustively: every interleaving of two producers and a
+consumer, with any of
 them dying at any step and another taking its place.
 
-One step is one access to shared memory, as in `ring_mpsc.h`; a position counts lines, a frame is one or two of them. What must hold:
+One step is one access to shared memory, as in `ring_mpsc.h`; a position counts lines, a frame is one or two of them.
+What must hold:
 
 * only committed frames are delivered, each at least once, each producer's in order;
 * nobody's claim is skipped while its producer lives, and nobody writes where another's bytes are;
@@ -67,7 +69,9 @@ class State(NamedTuple):
     tail: int
     head: int
     consumed: int
-    words: tuple[object, ...]  # 0 | "x" (payload) | ("claimed", lines, seat, epoch) | ("frame" or "pad", lines, frame's position)
+    words: tuple[
+        object, ...
+    ]  # 0 | "x" (payload) | ("claimed", lines, seat, epoch) | ("frame" or "pad", lines, frame's position)
     producers: tuple[Producer, ...]
     consumer: Consumer
     claims: tuple[Claim, ...]
@@ -82,8 +86,18 @@ IDLE = Consumer("look", 0, 0, 0, 0, (), 0, 0)
 def explore(jobs=((1, 2), (2,)), *, deaths=1, consumer_deaths=0, heirs=(1,), mutant=None, limit=2_000_000) -> int:
     """The number of states; raises `Violation`."""
     assert mutant is None or mutant in MUTANTS
-    begin = State(0, 0, 0, (0,) * CAPACITY, tuple(Producer(True, 1, "tail", work, 0, 0, 0, 0) for work in jobs), IDLE, (), frozenset(),
-                  deaths, consumer_deaths)  # fmt: skip
+    begin = State(
+        0,
+        0,
+        0,
+        (0,) * CAPACITY,
+        tuple(Producer(True, 1, "tail", work, 0, 0, 0, 0) for work in jobs),
+        IDLE,
+        (),
+        frozenset(),
+        deaths,
+        consumer_deaths,
+    )
     numbers = {begin: 0}
     todo, back, final = [begin], [[]], []
     while todo:
@@ -136,7 +150,7 @@ def steps(s: State, heirs, mutant):
 
 
 def put(s: State, seat: int, p: Producer) -> State:
-    return s._replace(producers=s.producers[:seat] + (p,) + s.producers[seat + 1 :])
+    return s._replace(producers=(*s.producers[:seat], p, *s.producers[seat + 1 :]))
 
 
 def store(s: State, seat: int, pos: int, word: object) -> State:
@@ -150,7 +164,7 @@ def store(s: State, seat: int, pos: int, word: object) -> State:
 
 def replace(words, pos, word):
     k = pos % CAPACITY
-    return words[:k] + (word,) + words[k + 1 :]
+    return (*words[:k], word, *words[k + 1 :])
 
 
 def produce(s: State, seat: int, p: Producer, mutant):
@@ -192,7 +206,11 @@ def produce(s: State, seat: int, p: Producer, mutant):
         yield put(store(s, seat, p.pos + 1, "x"), seat, p._replace(at="commit"))
     elif p.at == "commit":
         done = tuple(c._replace(done=True) if c.frame == p.pos and c.seat == seat else c for c in s.claims)
-        yield put(store(s, seat, p.pos, ("frame", lines, p.pos))._replace(claims=done), seat, p._replace(jobs=p.jobs[1:], at="tail"))
+        yield put(
+            store(s, seat, p.pos, ("frame", lines, p.pos))._replace(claims=done),
+            seat,
+            p._replace(jobs=p.jobs[1:], at="tail"),
+        )
 
 
 def next_word(s: State, pos: int, end: int) -> int:

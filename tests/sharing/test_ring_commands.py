@@ -139,7 +139,9 @@ def wait_for(target, count):
     pytest.fail(f"the recording never reached {count} frames")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib (the plot extra) is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="matplotlib (the plot extra) is not installed"
+)
 def test_histogram(capsys, recording, tmp_path):
     status, found = run(capsys, "histogram", recording, tmp_path / "out.png")
     assert status == 0

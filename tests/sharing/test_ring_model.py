@@ -19,10 +19,16 @@ SMALL = [
     (((1, 2), (1,)), {"deaths": 0, "consumer_deaths": 1}),
     (((2,), (1,)), {"deaths": 1, "consumer_deaths": 1, "heirs": ()}),
 ]
-LARGE = [(((1, 2), (2,)), {"deaths": 1}), (((1,), (1,)), {"deaths": 2}), (((1, 2), (2,)), {"deaths": 1, "consumer_deaths": 1, "heirs": ()})]
+LARGE = [
+    (((1, 2), (2,)), {"deaths": 1}),
+    (((1,), (1,)), {"deaths": 2}),
+    (((1, 2), (2,)), {"deaths": 1, "consumer_deaths": 1, "heirs": ()}),
+]
 
 
-@pytest.mark.parametrize(("jobs", "settings"), [*SMALL, *(pytest.param(*case, marks=pytest.mark.slow) for case in LARGE)])
+@pytest.mark.parametrize(
+    ("jobs", "settings"), [*SMALL, *(pytest.param(*case, marks=pytest.mark.slow) for case in LARGE)]
+)
 def test_every_interleaving_keeps_the_promises(jobs, settings):
     assert ring_model.explore(jobs, **settings) > 1000
 

@@ -1,6 +1,8 @@
-"""The ring's C cores without Python: under the sanitizers, and with memory orders weakened one at a time, which ThreadSanitizer must see.
+"""The ring's C cores without Python: under the sanitizers, and with memory orders weakened one at a time, which
+ThreadSanitizer must see.
 
-What x86 hardware and ThreadSanitizer cannot show (store buffering, the overrun check's fences) is in `tests/native/ring_litmus`.
+What x86 hardware and ThreadSanitizer cannot show (store buffering, the overrun check's fences) is in
+`tests/native/ring_litmus`.
 """
 
 import shutil
@@ -13,23 +15,49 @@ NATIVE = Path(__file__).parent.parent / "native"
 SOURCES = Path(__file__).parents[2] / "src" / "mojoview" / "sharing"
 TESTS = ["crc", "wrap", "unblock", "flip", "hostile", "spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
-# Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves nothing.
+# Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves
+# nothing.
 MUTANTS = {
     "tail": ("ring_spsc.h", "mv_st(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
     "head": ("ring_spsc.h", "mv_st(&r->ctl->head, upto, memory_order_release)", "spsc"),
     "reader's tail": ("ring_spsc.h", "uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);", "spsc"),
-    "writer's head": ("ring_spsc.h", "uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire);\n    if (r->tail", "spsc"),
+    "writer's head": (
+        "ring_spsc.h",
+        "uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
+        "spsc",
+    ),
     "commit": ("ring_mpsc.h", "mv_st(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
-    "reader's commit": ("ring_mpsc.h", "mv_ld(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */", "mpsc"),
-}  # fmt: skip
+    "reader's commit": (
+        "ring_mpsc.h",
+        "mv_ld(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
+        "mpsc",
+    ),
+}
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
 def build(folder: Path, flags: list[str], headers: Path = SOURCES) -> Path:
     program = folder / "ring_test"
-    command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-tsan", *flags,
-               f"-I{headers}", f"-I{SOURCES}", str(NATIVE / "ring_test.c"), "-o", str(program), "-pthread"]  # fmt: skip
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused-function",
+        "-Wno-tsan",
+        *flags,
+        f"-I{headers}",
+        f"-I{SOURCES}",
+        str(NATIVE / "ring_test.c"),
+        "-o",
+        str(program),
+        "-pthread",
+    ]
     subprocess.run(command, check=True, timeout=120)
     return program
 
@@ -51,7 +79,9 @@ def test_core_under_sanitizers(program, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "scale"), [("flip", 167), ("hostile", 20), ("spsc", 20), ("mpsc", 10), ("broadcast", 20)])
+@pytest.mark.parametrize(
+    ("name", "scale"), [("flip", 167), ("hostile", 20), ("spsc", 20), ("mpsc", 10), ("broadcast", 20)]
+)
 def test_core_for_long(tmp_path, name, scale):
     """Among them 4 x 250,500 flipped bytes: every one that belongs to a frame is found, once."""
     done = run(build(tmp_path, ["-O2"]), name, str(scale))
@@ -65,7 +95,9 @@ def test_each_memory_order_is_needed(tmp_path, mutant):
         text = source.read_text()
         if source.name == header:
             assert text.count(statement) == 1, f"{header} no longer has the statement of mutant {mutant!r}"
-            weaker = statement.replace("memory_order_release", "memory_order_relaxed").replace("memory_order_acquire", "memory_order_relaxed")
+            weaker = statement.replace("memory_order_release", "memory_order_relaxed").replace(
+                "memory_order_acquire", "memory_order_relaxed"
+            )
             text = text.replace(statement, weaker)
         (tmp_path / source.name).write_text(text)
     done = run(build(tmp_path, SANITIZERS["threads"], tmp_path), name)

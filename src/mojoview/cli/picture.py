@@ -14,8 +14,8 @@ __all__ = ["histogram_picture"]
 def histogram_picture(path: str, values: np.ndarray[Any, Any], label: str, title: str) -> None:
     """Writes a histogram on logarithmic axes: latencies have long tails, and the tail is what one looks for."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found, unused-ignore]
+        from matplotlib.figure import Figure  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise ArgumentError("a picture needs matplotlib: pip install 'mojoview[plot]'") from error
     figure = Figure(figsize=(8, 4.5), layout="constrained")

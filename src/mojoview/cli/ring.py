@@ -1,4 +1,6 @@
-"""`python -m mojoview ring`: look at rings, record them, replay and check recordings, and turn them into tables and pictures."""
+"""`python -m mojoview ring`: look at rings, record them, replay and check recordings, and turn them into tables and
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -38,19 +40,38 @@ def add_arguments(ring: argparse.ArgumentParser) -> None:
     tail = action("tail", "print frames as they come")
     tail.add_argument("-n", "--count", type=int, help="frames, then end")
     tail.add_argument("--oldest", action="store_true", help="begin with the oldest frame that is there")
-    record = action("record", "copy a ring into a recording; goes on where an earlier run of it stopped", output="the recording's file")
+    record = action(
+        "record",
+        "copy a ring into a recording; goes on where an earlier run of it stopped",
+        output="the recording's file",
+    )
     record.add_argument("--capacity", type=int, default=1 << 26, help="bytes of a new recording, a power of two")
     record.add_argument("--seconds", type=float, help="end after so long")
     replay = action("replay", "write a recording into a new ring, at its own pace", output="name of the ring")
     replay.add_argument("--speed", type=float, default=1.0, help="1 = as it was recorded, 0 = as fast as it goes")
-    action("check", "judge every frame of a recording, or of a ring without taking from it; exit status 1 where one is broken")
+    action(
+        "check",
+        "judge every frame of a recording, or of a ring without taking from it; exit status 1 where one is broken",
+    )
     action("export", "a recording as Parquet or CSV", output="*.parquet or *.csv")
-    action("histogram", "the times between a recording's frames as a picture (needs the plot extra)", output="*.png, *.svg or *.pdf")
+    action(
+        "histogram",
+        "the times between a recording's frames as a picture (needs the plot extra)",
+        output="*.png, *.svg or *.pdf",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs one action and returns the exit status."""
-    actions = {"top": top, "tail": tail, "record": record, "replay": replay, "check": check, "export": export, "histogram": histogram}
+    actions = {
+        "top": top,
+        "tail": tail,
+        "record": record,
+        "replay": replay,
+        "check": check,
+        "export": export,
+        "histogram": histogram,
+    }
     result = actions[arguments.action](arguments)
     return 0 if result is None else emit(result, describe, json=arguments.json)
 
@@ -62,7 +83,13 @@ def describe(result: Mapping[str, Any]) -> str:
 def attach(name: str, **options: Any) -> Ring:
     """A ring to look at: nothing is taken from a lossless one."""
     path = pathlib.Path(name)
-    return Ring.attach(path.absolute() if path.is_file() else name, observe=True, broken=options.pop("broken", "skip"), lonely=True, **options)
+    return Ring.attach(
+        path.absolute() if path.is_file() else name,
+        observe=True,
+        broken=options.pop("broken", "skip"),
+        lonely=True,
+        **options,
+    )
 
 
 def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> Iterator[Any]:
@@ -76,7 +103,8 @@ def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> 
             return
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------------
+# -- looking
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def top(arguments: argparse.Namespace) -> None:
@@ -124,7 +152,10 @@ def measure(ring: Ring, interval: float) -> Iterator[dict[str, Any]]:
             "used": f"{after['used'] / after['capacity']:.0%}",
             "age_p50_us": "-" if latency is None else round(latency[0], 1),
             "age_p99_us": "-" if latency is None else round(latency[1], 1),
-            **{name: after[name] for name in ("written", "dropped", "broken", "crc_errors", "unblocked", "producer", "consumer")},
+            **{
+                name: after[name]
+                for name in ("written", "dropped", "broken", "crc_errors", "unblocked", "producer", "consumer")
+            },
             "missed_by_this_view": ring.lost,
         }
         before, then = after, now_s
@@ -138,7 +169,11 @@ def tail(arguments: argparse.Namespace) -> None:
             if arguments.json:
                 emit({"ok": True, **fields, "data": shown}, describe, json=True)
             else:
-                print(*(f"{value:>{width}}" for value, width in zip(fields.values(), (12, 18, 4, 8), strict=True)), shown, flush=True)
+                print(
+                    *(f"{value:>{width}}" for value, width in zip(fields.values(), (12, 18, 4, 8), strict=True)),
+                    shown,
+                    flush=True,
+                )
 
 
 def check(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -152,30 +187,40 @@ def check(arguments: argparse.Namespace) -> dict[str, Any]:
             last = frame.seq
         broken: list[BrokenFrame] = list(ring.broken)
         return {
-            "ok": not ring.breaks, "frames": frames, "bytes": payload, "first": first, "last": last, "missing": ring.lost,
-            "broken": ring.breaks, "first_break": str(broken[0]) if broken else None, "incomplete": ring.abandoned,
-        }  # fmt: skip
+            "ok": not ring.breaks,
+            "frames": frames,
+            "bytes": payload,
+            "first": first,
+            "last": last,
+            "missing": ring.lost,
+            "broken": ring.breaks,
+            "first_break": str(broken[0]) if broken else None,
+            "incomplete": ring.abandoned,
+        }
 
 
-# -- recordings --------------------------------------------------------------------------------------------------------------
+# -- recordings
+# --------------------------------------------------------------------------------------------------------------
 
 
 def record(arguments: argparse.Namespace) -> dict[str, Any]:
     """Numbers and times are the source's own: what was missed shows as a gap, also across a death of the recorder."""
     target = pathlib.Path(arguments.output).absolute()
-    with attach(arguments.ring, start="newest") as source:
-        with open_recording(target, source, arguments.capacity) as recording:
-            following = recording.stats()["written"]
-            if following and source.mode != "mpsc":
-                source.seek(following)
-            written = 0
-            try:
-                for frame in frames_of(source, arguments.seconds):
-                    recording.append(frame)
-                    written += 1
-            except KeyboardInterrupt:
-                recording.flush()
-            return {"ok": True, "recording": str(target), "frames": written, "missed": source.lost, "broken": source.breaks}
+    with (
+        attach(arguments.ring, start="newest") as source,
+        open_recording(target, source, arguments.capacity) as recording,
+    ):
+        following = recording.stats()["written"]
+        if following and source.mode != "mpsc":
+            source.seek(following)
+        written = 0
+        try:
+            for frame in frames_of(source, arguments.seconds):
+                recording.append(frame)
+                written += 1
+        except KeyboardInterrupt:
+            recording.flush()
+        return {"ok": True, "recording": str(target), "frames": written, "missed": source.lost, "broken": source.breaks}
 
 
 def open_recording(path: pathlib.Path, source: Ring, capacity: int) -> Ring:
@@ -191,8 +236,10 @@ def open_recording(path: pathlib.Path, source: Ring, capacity: int) -> Ring:
 def replay(arguments: argparse.Namespace) -> dict[str, Any]:
     if not arguments.speed >= 0:
         raise ArgumentError(f"replay: --speed {arguments.speed}: expected 0 or more")
-    with attach(arguments.ring, start="oldest") as source, \
-            Ring.create(arguments.output, source.capacity, "broadcast", dtype=source.dtype, crc=True) as target:  # fmt: skip
+    with (
+        attach(arguments.ring, start="oldest") as source,
+        Ring.create(arguments.output, source.capacity, "broadcast", dtype=source.dtype, crc=True) as target,
+    ):
         target.wait_for_reader(5.0)
         begin = first = None
         frames = 0
@@ -206,7 +253,13 @@ def replay(arguments: argparse.Namespace) -> dict[str, Any]:
             target.write(frame, type=frame.type)
             frames += 1
         seconds = 0.0 if begin is None else (time.monotonic_ns() - begin) / 1e9
-        return {"ok": True, "ring": arguments.output, "frames": frames, "seconds": round(seconds, 3), "broken": source.breaks}
+        return {
+            "ok": True,
+            "ring": arguments.output,
+            "frames": frames,
+            "seconds": round(seconds, 3),
+            "broken": source.breaks,
+        }
 
 
 def export(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -228,7 +281,14 @@ def histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     gaps = np.diff(stamps) / 1000
     histogram_picture(arguments.output, gaps, "time between frames, microseconds", os.path.basename(arguments.ring))
     p50, p99, most = np.percentile(gaps, [50, 99, 100])
-    return {"ok": True, "output": arguments.output, "frames": len(stamps), "p50_us": round(p50, 2), "p99_us": round(p99, 2), "max_us": round(most, 2)}
+    return {
+        "ok": True,
+        "output": arguments.output,
+        "frames": len(stamps),
+        "p50_us": round(p50, 2),
+        "p99_us": round(p99, 2),
+        "max_us": round(most, 2),
+    }
 
 
 def _has_rich() -> bool:

@@ -39,11 +39,15 @@ def records_of_frame(frame: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         flat = field.reshape(len(field), -1) if field.ndim > 1 else field[:, None]
         for k, label in enumerate(labels):
             if label not in frame.columns:
-                raise ColumnError(f"write(DataFrame): expected a column {label!r} for the field {name!r} of the ring, there is none")
+                raise ColumnError(
+                    f"write(DataFrame): expected a column {label!r} for the field {name!r} of the ring, there is none"
+                )
             values = frame[label].to_numpy()
             flat[:, k] = values.astype(flat.dtype)
             if not np.can_cast(values.dtype, flat.dtype, "safe") and not _same(flat[:, k], values):
-                raise RangeError(f"write(DataFrame): column {label!r} of {values.dtype} holds values that {flat.dtype} cannot")
+                raise RangeError(
+                    f"write(DataFrame): column {label!r} of {values.dtype} holds values that {flat.dtype} cannot"
+                )
         if field.ndim > 1:
             records[name] = flat.reshape(field.shape)
     return records
@@ -72,10 +76,16 @@ def write_table(path: str, dtype: np.dtype[Any] | None, frames: Iterable[Any], r
 
 def _table(dtype: np.dtype[Any] | None, part: list[tuple[int, int, int, bytes]]) -> pd.DataFrame:
     counts = [len(row[3]) // dtype.itemsize for row in part] if dtype is not None else [1] * len(part)
-    heads = [np.repeat(np.array([row[k] for row in part], kind), counts) for k, kind in ((0, "u8"), (1, "u8"), (2, "u1"))]
+    heads = [
+        np.repeat(np.array([row[k] for row in part], kind), counts) for k, kind in ((0, "u8"), (1, "u8"), (2, "u1"))
+    ]
     head = pd.DataFrame(dict(zip(("seq", "timestamp_ns", "type"), heads, strict=True)))
     payloads = [row[3] for row in part]
-    body = frame_of_records(np.frombuffer(b"".join(payloads), dtype)) if dtype is not None else pd.DataFrame({"data": payloads})
+    body = (
+        frame_of_records(np.frombuffer(b"".join(payloads), dtype))
+        if dtype is not None
+        else pd.DataFrame({"data": payloads})
+    )
     return pd.concat([head, body], axis=1)
 
 
@@ -88,7 +98,7 @@ class _CsvWriter:
         return self
 
     def write(self, table: pd.DataFrame) -> int:
-        if "data" in table.columns and table["data"].map(type).eq(bytes).all():
+        if "data" in table.columns and all(isinstance(value, bytes) for value in table["data"]):
             table = table.assign(data=table["data"].map(bytes.hex))
         table.to_csv(self.file, index=False, header=self.first)
         self.first = False
@@ -101,7 +111,7 @@ class _CsvWriter:
 class _ParquetWriter:
     def __init__(self, path: str):
         try:
-            import pyarrow.parquet
+            import pyarrow.parquet  # type: ignore[import-untyped]
         except ImportError as error:
             raise ArgumentError("export: Parquet needs pyarrow: pip install 'mojoview[arrow]'") from error
         self.arrow = pyarrow

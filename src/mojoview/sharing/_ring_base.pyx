@@ -121,6 +121,10 @@ cdef class RingBase:
         return mv_ring_lossy(self.ring("mode")) != 0
 
     @property
+    def _writable(self):
+        return not self.ring("attach").readonly
+
+    @property
     def _observes(self):
         return self.observer
 

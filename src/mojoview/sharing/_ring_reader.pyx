@@ -15,6 +15,8 @@ from mojoview.sharing.ring_io cimport *
 
 import collections
 
+import numpy as np
+
 from mojoview.memory.errors import ArgumentError, BrokenFrame, ReadOnlyError, ShapeError
 
 REASONS = ("", "header check", "length", "payload checksum", "sequence gap")
@@ -416,9 +418,12 @@ cdef Batch rest_of(Batch batch, int k):
 
 
 cdef Lease destination(object buffer):
+    cdef int flags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT
     try:
-        return lease_buffer(buffer, buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT)
+        return lease_buffer(buffer, buffer, flags)
     except (ValueError, BufferError) as error:
+        if isinstance(buffer, np.ndarray) and buffer.flags.c_contiguous and buffer.flags.writeable:
+            return lease_buffer(buffer.view("u1"), buffer, flags)  # datetimes have no PEP 3118 code; their bytes do
         raise ReadOnlyError(f"read: expected writable C-contiguous memory, got {type(buffer).__name__}: {error}") from error
     except TypeError as error:
         raise ArgumentError(f"read: expected a writable buffer, got {type(buffer).__name__}") from error

@@ -65,6 +65,8 @@ from mojoview.sharing._header import (
 )
 from mojoview.sharing._header import (
     owner_alive as owner_alive,
+)
+from mojoview.sharing._header import (
     this_boot as this_boot,
 )
 from mojoview.views import View

@@ -1,4 +1,6 @@
-"""Ring: a stream of frames through shared memory, between threads and processes. Making and finding rings, iterating, statistics."""
+"""Ring: a stream of frames through shared memory, between threads and processes. Making and finding rings, iterating,
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ from mojoview.sharing._segment import Segment
 
 __all__ = ["Claim", "Ring"]
 
-KINDS = {"spsc": _segment.RING_SPSC, "mpsc": _segment.RING_MPSC, "broadcast": _segment.RING_BROADCAST,
-         "recorder": _segment.RING_BROADCAST}  # fmt: skip
+KINDS = {
+    "spsc": _segment.RING_SPSC,
+    "mpsc": _segment.RING_MPSC,
+    "broadcast": _segment.RING_BROADCAST,
+    "recorder": _segment.RING_BROADCAST,
+}
 MODE_NAMES = {number: name for name, number in MODES.items()}
 Path = str | os.PathLike[str]
 
@@ -30,20 +36,23 @@ Path = str | os.PathLike[str]
 class Ring(RingReader):
     """A stream of frames through shared memory; made by `create` and `attach`, on either side.
 
-    Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers are continuous, headers
+    Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers
+    are continuous, headers
     are checked on every read, payloads where ``crc=True``.
 
     Notes
     -----
-    Modes: "spsc", one producer and one reader, nothing is lost, frames are read in place; "mpsc", the same with up to 64 producers;
-    "broadcast", one producer that never waits and any number of readers, each of which knows exactly what it missed; "recorder", the
-    same in a file that outlives its processes and keeps the newest `capacity` bytes.
+    Modes: "spsc", one producer and one reader, nothing is lost, frames are read in place; "mpsc", the same with up to
+    64 producers; "broadcast", one producer that never waits and any number of readers, each of which knows exactly what
+    it missed; "recorder", the same in a file that outlives its processes and keeps the newest `capacity` bytes.
 
-    A producer that dies loses only what it had not finished writing. A reader that dies gives its frames to the next one again.
+    A producer that dies loses only what it had not finished writing. A reader that dies gives its frames to the
+    next one again.
 
     Thread safety: one thread at a time a handle; a handle more is cheap. A forked child attaches anew.
 
-    Source of the methods: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of RFC 3720.
+    Source of the methods: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of
+    RFC 3720.
 
     Examples
     --------
@@ -60,7 +69,8 @@ class Ring(RingReader):
     _keeps_name: bool
     _bell: Bell | None = None
 
-    # -- making and finding ------------------------------------------------------------------------------------------------
+    # -- making and finding
+    # ------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -88,7 +98,8 @@ class Ring(RingReader):
         Parameters
         ----------
         name : str or path, optional
-            Under which others attach; a file's path for a recorder. Without a name: handed on by pickling, or by fork and `attach(ring)`.
+            Under which others attach; a file's path for a recorder. Without a name: handed on by
+            pickling, or by fork and `attach(ring)`.
         capacity : int
             Bytes, a power of two from 4,096. Best where it fits in a cache; for large messages four of them.
         mode : {"spsc", "mpsc", "broadcast", "recorder"}
@@ -97,7 +108,8 @@ class Ring(RingReader):
         crc : bool
             Whether payloads carry a checksum.
         wait : {"spin", "hybrid", "futex", "poll", "event"}
-            How this handle waits: burning a core; 20 microseconds of that, then sleeping; sleeping; never; sleeping, and others watch
+            How this handle waits: burning a core; 20 microseconds of that, then sleeping; sleeping;
+            never; sleeping, and others watch
             `fileno()`.
         full : {"block", "drop", "error"}
             What a write does where there is no room. Drops are counted.
@@ -150,12 +162,23 @@ class Ring(RingReader):
         if capacity < 4096 or capacity & (capacity - 1) or capacity > 1 << 46:
             raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
         records = None if dtype is None else np.dtype(dtype)
-        if records is not None and (records.names is None or records.itemsize == 0 or records.itemsize > capacity // 2 - 32):
-            raise ArgumentError(f"{operation}: dtype={records}: expected a structured dtype of at most {capacity // 2 - 32} bytes")
+        if records is not None and (
+            records.names is None or records.itemsize == 0 or records.itemsize > capacity // 2 - 32
+        ):
+            raise ArgumentError(
+                f"{operation}: dtype={records}: expected a structured dtype of at most {capacity // 2 - 32} bytes"
+            )
         path, label = _place(name, mode, operation)
         segment = lifecycle.create_segment(
-            KINDS[mode], CONTROL_BYTES + capacity, name=label, path=path, dtype=records, params=(capacity, MODES[mode], int(crc)),
-            mode=permissions, reclaim=reclaim)  # fmt: skip
+            KINDS[mode],
+            CONTROL_BYTES + capacity,
+            name=label,
+            path=path,
+            dtype=records,
+            params=(capacity, MODES[mode], int(crc)),
+            mode=permissions,
+            reclaim=reclaim,
+        )
         format_ring(segment, _segment.HEADER_BYTES, *_begin, clock == "ticks")
         if path is None:
             lifecycle.commit_segment(segment)
@@ -186,7 +209,8 @@ class Ring(RingReader):
         Parameters
         ----------
         name : str, path or Ring
-            What is a path (has a separator, or is a `Path`) is a recorder's file. A Ring: the same ring, also after a fork.
+            What is a path (has a separator, or is a `Path`) is a recorder's file. A Ring: the same ring,
+            also after a fork.
         observe : bool
             Looks at a lossless ring without taking anything; may miss frames, and knows which.
         start : {"newest", "oldest"} or int, optional
@@ -201,8 +225,10 @@ class Ring(RingReader):
 
         Raises
         ------
-        SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError, SchemaMismatch
-            There is none; it is not finished, not ours, another user's, of another version, damaged, too short, or no ring.
+        SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader,
+        TruncatedError, SchemaMismatch
+            There is none; it is not finished, not ours, another user's, of another version, damaged, too
+            short, or no ring.
         ArgumentError
 
         Notes
@@ -212,22 +238,32 @@ class Ring(RingReader):
         operation = f"Ring.attach({name!r})"
         options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start)
         if isinstance(name, Ring):
-            segment = name.segment.reopen(writable=name.segment.mapping.writable)
+            segment = name.segment.reopen(writable=name._writable)
         elif _is_path(name):
             path = os.path.abspath(os.fspath(name))
             if not os.path.exists(path):
                 raise SegmentNotFound(2, f"{operation}: there is no such file")
             segment = lifecycle.attach_segment(
-                os.path.basename(path), path=path, kinds=set(KINDS.values()), writable=os.access(path, os.W_OK), timeout=timeout,
-                uid=os.stat(path).st_uid, any_boot=True)  # fmt: skip
+                os.path.basename(path),
+                path=path,
+                kinds=sorted(set(KINDS.values())),
+                writable=os.access(path, os.W_OK),
+                timeout=timeout,
+                uid=os.stat(path).st_uid,
+                any_boot=True,
+            )
         else:
-            segment = lifecycle.attach_segment(os.fspath(name), kinds=set(KINDS.values()), writable=True, timeout=timeout)
+            segment = lifecycle.attach_segment(
+                os.fspath(name), kinds=sorted(set(KINDS.values())), writable=True, timeout=timeout
+            )
         ring = cls._wrap(segment, options, observe=observe, start=start)
         _place_thread(pin, priority)
         return ring
 
     @classmethod
-    def _wrap(cls, segment: Segment, options: dict[str, Any], *, observe: bool = False, start: str | int | None = "newest") -> Ring:
+    def _wrap(
+        cls, segment: Segment, options: dict[str, Any], *, observe: bool = False, start: str | int | None = "newest"
+    ) -> Ring:
         facts = segment.facts
         capacity, mode, crc = facts["params"][:3]
         dtype = lifecycle.dtype_from_text(facts["dtype_text"]) if facts["dtype_text"] else None
@@ -236,8 +272,17 @@ class Ring(RingReader):
         if dtype is not None and dtype.itemsize == 0:
             raise CorruptHeader(f"ring {segment.name!r}: its records have no bytes")
         ring = cls.__new__(cls)
-        ring._open(segment, facts["payload_off"], facts["payload_bytes"], capacity, mode, bool(crc), dtype,
-                   observer=observe and mode in (MODES["spsc"], MODES["mpsc"]), **options)  # fmt: skip
+        ring._open(
+            segment,
+            facts["payload_off"],
+            facts["payload_bytes"],
+            capacity,
+            mode,
+            bool(crc),
+            dtype,
+            observer=observe and mode in (MODES["spsc"], MODES["mpsc"]),
+            **options,
+        )
         ring._keeps_name = True
         return ring
 
@@ -247,7 +292,8 @@ class Ring(RingReader):
     def __reduce__(self) -> tuple[Callable[..., Ring], tuple[Any, ...]]:
         return ring_of_segment, (self.segment,)
 
-    # -- what it is --------------------------------------------------------------------------------------------------------
+    # -- what it is
+    # --------------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str | None:
@@ -260,7 +306,7 @@ class Ring(RingReader):
 
     @property
     def _is_file(self) -> bool:
-        return self.segment.facts["params"][1] == MODES["recorder"]
+        return bool(self.segment.facts["params"][1] == MODES["recorder"])
 
     def stats(self) -> dict[str, Any]:
         """The counters of the ring and of this handle.
@@ -268,8 +314,10 @@ class Ring(RingReader):
         Returns
         -------
         dict
-            Of the ring: written, bytes (messages' payloads), dropped, used and capacity (bytes), read, waiters, producer and consumer
-            (pid, or None). Of this reader in a lossy ring, of the consumer in a lossless one: lost, broken, crc_errors, resyncs,
+            Of the ring: written, bytes (messages' payloads), dropped, used and capacity (bytes), read,
+            waiters, producer and consumer
+            (pid, or None). Of this reader in a lossy ring, of the consumer in a lossless one: lost,
+            broken, crc_errors, resyncs,
             unblocked. Of this handle: frames_read, overruns, abandoned (messages in fragments that were not completed).
 
         Notes
@@ -280,25 +328,37 @@ class Ring(RingReader):
         own = self._copies or self._observes
         active = 1
         return {
-            "mode": self.mode, "capacity": self.capacity, "written": n["written"], "bytes": n["bytes"], "dropped": n["dropped"],
-            "used": min(n["tail"] - n["head"] if not self._copies else n["tail"], self.capacity), "read": n["frames"],
-            "lost": self.lost if own else n["lost"], "broken": self.breaks if own else n["broken"],
-            "crc_errors": self.crc_errors if own else n["crc_errors"], "resyncs": self._resyncs if own else n["resyncs"],
-            "unblocked": n["unblocked"], "waiters": n["data_waiters"] + n["space_waiters"],
+            "mode": self.mode,
+            "capacity": self.capacity,
+            "written": n["written"],
+            "bytes": n["bytes"],
+            "dropped": n["dropped"],
+            "used": min(n["tail"] - n["head"] if not self._copies else n["tail"], self.capacity),
+            "read": n["frames"],
+            "lost": self.lost if own else n["lost"],
+            "broken": self.breaks if own else n["broken"],
+            "crc_errors": self.crc_errors if own else n["crc_errors"],
+            "resyncs": self._resyncs if own else n["resyncs"],
+            "unblocked": n["unblocked"],
+            "waiters": n["data_waiters"] + n["space_waiters"],
             "producer": n["producer_pid"] if n["producer"] == active else None,
             "consumer": n["consumer_pid"] if n["consumer"] == active else None,
-            "frames_read": self.frames_read, "overruns": self.overruns, "abandoned": self.abandoned,
-        }  # fmt: skip
+            "frames_read": self.frames_read,
+            "overruns": self.overruns,
+            "abandoned": self.abandoned,
+        }
 
     def __repr__(self) -> str:
         if self.closed:
             return "<mojoview ring: closed>"
         return f"<mojoview ring {self.name!r}: {self.mode}, {self.capacity} bytes>"
 
-    # -- asynchronous reading ----------------------------------------------------------------------------------------------
+    # -- asynchronous reading
+    # ----------------------------------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """A descriptor for epoll, select and asyncio: readable while there may be something to read, or the ring has ended.
+        """A descriptor for epoll, select and asyncio: readable while there may be something to read, or the
+        ring has ended.
 
         Returns
         -------
@@ -338,13 +398,14 @@ class Ring(RingReader):
             if self.ended:
                 return
             readable = loop.create_future()
-            loop.add_reader(fd, lambda future=readable: future.done() or future.set_result(None))
+            loop.add_reader(fd, _resolve, readable)
             try:
                 await readable
             finally:
                 loop.remove_reader(fd)
 
-    # -- its end -----------------------------------------------------------------------------------------------------------
+    # -- its end
+    # -----------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Writes a recorder's pages to its disk; without it they survive the process, but not a power failure.
@@ -386,7 +447,8 @@ class Ring(RingReader):
         self.close()
 
     def append(self, frame: Any) -> None:
-        """Copies a frame of another ring into this recording, with its number, time and type: a gap there is a gap here.
+        """Copies a frame of another ring into this recording, with its number, time and type: a gap there is
+        a gap here.
 
         Parameters
         ----------
@@ -435,6 +497,11 @@ class Ring(RingReader):
         return True
 
 
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 def _options(operation: str, wait: str, full: str, broken: str, lonely: bool, start: str | int) -> dict[str, Any]:
     for word, value, known in (("wait", wait, WAITS), ("full", full, FULL), ("broken", broken, ("raise", "skip"))):
         if value not in known:
@@ -442,8 +509,14 @@ def _options(operation: str, wait: str, full: str, broken: str, lonely: bool, st
     if not (start in ("newest", "oldest") if isinstance(start, str) else isinstance(start, int) and 0 <= start < 2**64):
         raise ArgumentError(f"{operation}: start={start!r}: expected 'newest', 'oldest' or a sequence number")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {"wait": WAITS[wait], "full": FULL[full], "strict": broken == "raise", "lonely": lonely, "start": start,
-            "spin_ns": SPIN_NS if cores > 1 else 0}  # fmt: skip
+    return {
+        "wait": WAITS[wait],
+        "full": FULL[full],
+        "strict": broken == "raise",
+        "lonely": lonely,
+        "start": start,
+        "spin_ns": SPIN_NS if cores > 1 else 0,
+    }
 
 
 def _is_path(name: object) -> bool:
@@ -454,7 +527,9 @@ def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, st
     """(path of a file of its own, name)."""
     if mode != "recorder":
         if name is not None and _is_path(name):
-            raise ArgumentError(f"{operation}: only a recorder lives in a file of its own; expected a name without {os.sep!r}")
+            raise ArgumentError(
+                f"{operation}: only a recorder lives in a file of its own; expected a name without {os.sep!r}"
+            )
         return None, None if name is None else os.fspath(name)
     if name is None:
         raise ArgumentError(f"{operation}: a recorder needs the path of its file")
@@ -477,7 +552,9 @@ def _place_thread(pin: int | None, priority: int | None) -> None:
 
 
 def ring_of_segment(segment: Segment) -> Ring:
-    """The ring in a segment that was attached for reading, for either side; ends that handle. For `mojoview.attach()` and pickle."""
+    """The ring in a segment that was attached for reading, for either side; ends that handle. For
+    `mojoview.attach()` and pickle.
+    """
     try:
         writable = segment.reopen(writable=True)
     finally:
