@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 
 from mojoview.memory._lease cimport Lease, lease_owner
 from mojoview.sharing.ring_io cimport (
-    MV_CONSUMER, MV_SIDE_CLOSED, mv_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_stand_up, mv_ring_wake,
+    MV_CONSUMER, MV_SIDE_CLOSED, mv_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_stand_up,
+    mv_ring_wake,
 )
 from mojoview.views._view cimport View, make_view
 
@@ -131,7 +132,8 @@ cdef class Batch:
 
     Frames that one `Ring.read()` took, in order. A sequence; false where it is empty.
 
-    In a lossless ring the frames lie in the ring itself: their space is the producer's again when the batch is released, or when it
+    In a lossless ring the frames lie in the ring itself: their space is the producer's again when the batch is
+    released, or when it
     and every view on it are dropped. In a lossy ring they are copies.
 
     Attributes
@@ -140,7 +142,8 @@ cdef class Batch:
     headers : numpy.ndarray
         Structured, a copy: position, seq, timestamp_ns, nbytes, type, source.
     records : numpy.ndarray
-        All payloads, without a copy where they lie evenly: 1-D of the ring's dtype, or 2-D of bytes where they are of one length.
+        All payloads, without a copy where they lie evenly: 1-D of the ring's dtype, or 2-D of bytes where
+        they are of one length.
 
     Notes
     -----
@@ -227,12 +230,12 @@ cdef class Batch:
                 break
             if self.frames[k].payload - self.frames[k - 1].payload != step:
                 step = 0
-        if step == 0 or length != (dtype.itemsize if self.dtype is not None else length):  # around the ring's end, or several records
+        if step == 0 or (self.dtype is not None and length != dtype.itemsize):  # round the ring's end, or several
             parts = [np.frombuffer(one_frame(self, k), dtype) for k in range(self.count)]
             return np.concatenate(parts) if self.dtype is not None else np.stack(parts)
         shape[0], shape[1], strides[0], strides[1] = self.count, length, step, 1
-        return np.asarray(make_view(self.lease, <void *>self.frames[0].payload, 1 if self.dtype is not None else 2, shape, strides,
-                                    dtype, True))
+        return np.asarray(make_view(self.lease, <void *>self.frames[0].payload, 1 if self.dtype is not None else 2,
+                                    shape, strides, dtype, True))
 
     def to_pandas(self):
         """to_pandas()
@@ -273,11 +276,13 @@ cdef class Batch:
         cdef Py_ssize_t known = 1
         if self.lease is None:
             return
-        alive = [view for view in (reference() for reference in self.views or ()) if view is not None and view.desc is not NULL]
+        views = [reference() for reference in self.views or ()]
+        alive = [view for view in views if view is not None and view.desc is not NULL]
         for view in alive:
             known += view._exports == 0 and not view._exposed
         if self.exports or (<PyObject *>self.lease).ob_refcnt != known:
-            raise ExportedError("releasing a batch: an array or a slice still uses its frames; drop it, or copy what is to stay")
+            raise ExportedError("releasing a batch: an array or a slice still uses its frames; drop it, or copy "
+                                "what is to stay")
         for view in alive:
             view.release()
         self.lease = self.views = None

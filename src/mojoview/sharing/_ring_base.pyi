@@ -31,8 +31,23 @@ class RingBase:
     def _writable(self) -> bool: ...
     @property
     def _observes(self) -> bool: ...
-    def _open(self, segment: Segment, offset: int, nbytes: int, capacity: int, mode: int, crc: bool, dtype: Any, wait: int, full: int,
-              observer: bool, lonely: bool, strict: bool, spin_ns: int, start: str | int) -> None: ...
+    def _open(
+        self,
+        segment: Segment,
+        offset: int,
+        nbytes: int,
+        capacity: int,
+        mode: int,
+        crc: bool,
+        dtype: Any,
+        wait: int,
+        full: int,
+        observer: bool,
+        lonely: bool,
+        strict: bool,
+        spin_ns: int,
+        start: str | int,
+    ) -> None: ...
     def _leave(self) -> None: ...
     def _sit(self) -> None: ...
     def _has_reader(self) -> bool: ...

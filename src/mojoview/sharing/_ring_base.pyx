@@ -1,4 +1,6 @@
-"""RingBase: a process's handle on a ring: who sits where, and waiting for the other side. The algorithms are the C headers `ring*.h`."""
+"""RingBase: a process's handle on a ring: who sits where, and waiting for the other side. The algorithms are the C
+headers `ring*.h`.
+"""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -13,7 +15,8 @@ from mojoview.memory.errors import ArgumentError, Busy, ClosedError, CorruptHead
 from mojoview.sharing._segment import byte_locked, lock_byte
 
 MODES = {"spsc": MV_RING_SPSC, "mpsc": MV_RING_MPSC, "broadcast": MV_RING_BROADCAST, "recorder": MV_RING_RECORDER}
-WAITS = {"spin": MV_WAIT_SPIN, "hybrid": MV_WAIT_HYBRID, "futex": MV_WAIT_FUTEX, "poll": MV_WAIT_POLL, "event": MV_WAIT_EVENT}
+WAITS = {"spin": MV_WAIT_SPIN, "hybrid": MV_WAIT_HYBRID, "futex": MV_WAIT_FUTEX, "poll": MV_WAIT_POLL,
+         "event": MV_WAIT_EVENT}
 FULL = {"block": 0, "drop": 1, "error": 2}
 CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
 cdef enum:
@@ -51,11 +54,12 @@ cdef class RingBase:
     Seats and waiting; `RingWriter` writes, `RingReader` reads.
     """
 
-    def _open(self, Segment segment, int64_t offset, int64_t nbytes, uint64_t capacity, int mode, bint crc, dtype, int wait, int full,
-              bint observer, bint lonely, bint strict, uint64_t spin_ns, object start):
+    def _open(self, Segment segment, int64_t offset, int64_t nbytes, uint64_t capacity, int mode, bint crc, dtype,
+              int wait, int full, bint observer, bint lonely, bint strict, uint64_t spin_ns, object start):
         cdef Handle handle = Handle.__new__(Handle)
         if mv_ring_open(&handle.ring, segment.address(offset, nbytes), nbytes, capacity, mode, crc) != MV_RING_OK:
-            raise CorruptHeader(f"ring {segment.name!r}: {nbytes} bytes hold no ring of mode {mode} and capacity {capacity}")
+            raise CorruptHeader(f"ring {segment.name!r}: {nbytes} bytes hold no ring of mode {mode} and "
+                                f"capacity {capacity}")
         handle.mapping = segment.mapping
         handle.ring.readonly = not segment.mapping.writable
         self.handle, self.segment, self.dtype = handle, segment, dtype
@@ -71,7 +75,8 @@ cdef class RingBase:
         return CorruptHeader(f"ring {self.segment.name!r}: its control words contradict each other")
 
     cdef object busy(self, str operation):
-        return Busy(f"{operation}: another thread, or an open claim, is using this handle of ring {self.segment.name!r}; "
+        return Busy(f"{operation}: another thread, or an open claim, is using this handle of ring "
+                    f"{self.segment.name!r}; "
                     "open one a thread")
 
     def __dealloc__(self):
@@ -158,7 +163,8 @@ cdef class RingBase:
         cdef int rc = MV_RING_OK, row
         r = self.ring("attach")
         if self.producer is not None and self.producer.owner.forked:
-            raise NotOwnerError(f"write: ring {self.segment.name!r} was opened before the fork that made this process; attach again")
+            raise NotOwnerError(f"write: ring {self.segment.name!r} was opened before the fork that made this "
+                                f"process; attach again")
         if self.observer or r.readonly:
             raise NotOwnerError(f"write: this handle only looks at ring {self.segment.name!r}")
         if r.mode == MV_RING_MPSC:
@@ -171,7 +177,8 @@ cdef class RingBase:
             return mv_mpsc_sit(r, row, getpid())
         self.producer = lock_byte(self.segment, LOCK_PRODUCER)
         if self.producer is None:
-            raise NotOwnerError(f"write: ring {self.segment.name!r} has a producer, process {mv_ring_side_pid(r, MV_PRODUCER)}; "
+            raise NotOwnerError(f"write: ring {self.segment.name!r} has a producer, process "
+                                f"{mv_ring_side_pid(r, MV_PRODUCER)}; "
                                 "mode 'mpsc' takes several")
         if r.mode == MV_RING_SPSC:
             rc = mv_spsc_produce(r)
@@ -188,13 +195,16 @@ cdef class RingBase:
         return 0
 
     cdef int become_consumer(self) except -1:
-        """Takes the consumer's seat and begins at `head`; a lossy reader takes any seat there is, and begins where it was told to."""
+        """Takes the consumer's seat and begins at `head`; a lossy reader takes any seat there is, and begins
+        where it was told to.
+        """
         cdef mv_ring *r
         cdef ByteLock lock = self.handle.consumer if self.handle is not None else None
         cdef int rc, row
         r = self.ring("attach")
         if lock is not None and lock.owner.forked:
-            raise NotOwnerError(f"read: ring {self.segment.name!r} was opened before the fork that made this process; attach again")
+            raise NotOwnerError(f"read: ring {self.segment.name!r} was opened before the fork that made this "
+                                f"process; attach again")
         if self.observer or mv_ring_lossy(r):
             if not self.observer and not r.readonly:
                 for row in range(MV_RING_ROWS):
@@ -202,11 +212,15 @@ cdef class RingBase:
                     if lock is not None:
                         mv_ring_watch(r, row, getpid())
                         break
-            rc = mv_lossy_attach(r, self.start == "oldest") if isinstance(self.start, str) else mv_lossy_seek(r, self.start)
+            if isinstance(self.start, str):
+                rc = mv_lossy_attach(r, self.start == "oldest")
+            else:
+                rc = mv_lossy_seek(r, self.start)
         else:
             lock = lock_byte(self.segment, LOCK_CONSUMER)
             if lock is None:
-                raise NotOwnerError(f"read: ring {self.segment.name!r} has a reader, process {mv_ring_side_pid(r, MV_CONSUMER)}; "
+                raise NotOwnerError(f"read: ring {self.segment.name!r} has a reader, process "
+                                    f"{mv_ring_side_pid(r, MV_CONSUMER)}; "
                                     "mode 'broadcast' takes several")
             rc = mv_spsc_consume(r) if r.mode == MV_RING_SPSC else mv_mpsc_consume(r)
         if rc != MV_RING_OK:
@@ -278,7 +292,8 @@ cdef class RingBase:
                     rc = mv_ring_has_data(r, self.observer)
                 else:
                     with nogil:
-                        rc = mv_ring_wait(r, &r.ctl.data, mv_ring_has_data, self.observer, strategy, self.spin_ns, deadline, turn)
+                        rc = mv_ring_wait(r, &r.ctl.data, mv_ring_has_data, self.observer, strategy, self.spin_ns,
+                                          deadline, turn)
                 if rc == MV_RING_CORRUPT:
                     raise self.corrupt()
                 if rc == MV_RING_OK:

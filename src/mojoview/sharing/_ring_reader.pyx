@@ -65,8 +65,8 @@ cdef class RingReader(RingWriter):
         Returns
         -------
         Batch
-            Empty when time is up, or when the producer has closed and all is read (`ended`). Borrows the ring's memory in a lossless
-            ring, owns a copy in a lossy one.
+            Empty when time is up, or when the producer has closed and all is read (`ended`). Borrows the ring's memory
+            in a lossless ring, owns a copy in a lossy one.
 
         Raises
         ------
@@ -201,7 +201,9 @@ cdef class RingReader(RingWriter):
         return make_batch(arena, self.scratch, n, self.dtype)
 
     cdef object collect(self, const mv_frame *f):
-        """A fragment, copied; the whole message as a batch of one when it was the last. A message with a hole in it is abandoned."""
+        """A fragment, copied; the whole message as a batch of one when it was the last. A message with a hole
+        in it is abandoned.
+        """
         cdef mv_frame whole
         parts = self.parts.pop(f.source, None)
         if parts is not None and (f.flags & MV_FLAG_BEGIN or parts[1] != f.seq):
@@ -223,10 +225,13 @@ cdef class RingReader(RingWriter):
         return make_batch(message, &whole, 1, self.dtype)
 
     cdef int note_break(self, bint later) except -1:
-        """Counts and records a damaged frame; raises it, now or (with frames before it still to be handed over) at the next read."""
+        """Counts and records a damaged frame; raises it, now or (with frames before it still to be handed
+        over) at the next read.
+        """
         cdef mv_ring *r = &self.handle.ring
         cdef int crc = r.broken.reason == MV_BREAK_CRC
-        error = BrokenFrame(r.broken.pos, r.broken.seq if r.broken.seq_known else None, REASONS[r.broken.reason], self.segment.name)
+        error = BrokenFrame(r.broken.pos, r.broken.seq if r.broken.seq_known else None, REASONS[r.broken.reason],
+                            self.segment.name)
         self.breaks += 1
         self.crc_errors += crc
         self.broken.append(error)
@@ -289,7 +294,8 @@ cdef class RingReader(RingWriter):
             return None
         if batch.frames[0].length > <uint64_t>lease.buffer.len:
             self.waiting = batch
-            raise ShapeError(f"read_into: the next message has {batch.frames[0].length} bytes, the buffer {lease.buffer.len}")
+            raise ShapeError(f"read_into: the next message has {batch.frames[0].length} bytes, the buffer "
+                             f"{lease.buffer.len}")
         memcpy(lease.buffer.buf, batch.frames[0].payload, batch.frames[0].length)
         batch.release()
         return batch.frames[0].length
@@ -342,7 +348,7 @@ cdef class RingReader(RingWriter):
                 deadline = deadline_of(timeout)
             if self.wait_for_data(deadline) != MV_RING_OK:
                 return 0
-        batch = self.read(<int>min(count, 1 if not self.copies() else 1024), timeout)
+        batch = self.read(<int>min(count, 1024), timeout)
         for k in range(batch.count):
             if batch.frames[k].length != <uint64_t>n:
                 if k == 0:
@@ -378,7 +384,8 @@ cdef class RingReader(RingWriter):
     def seek(self, uint64_t seq):
         """seek(seq)
 
-        In a lossy ring: the next frame read is the first whose number is at least `seq`; what is gone before it counts as lost.
+        In a lossy ring: the next frame read is the first whose number is at least `seq`; what is gone before
+        it counts as lost.
 
         Raises
         ------
@@ -387,7 +394,8 @@ cdef class RingReader(RingWriter):
         """
         cdef mv_ring *r = self.sit("seek")
         if not self.copies():
-            raise ArgumentError(f"seek: ring {self.segment.name!r} is lossless; a recorder or broadcast ring can be sought")
+            raise ArgumentError(f"seek: ring {self.segment.name!r} is lossless; a recorder or broadcast ring "
+                                f"can be sought")
         self.pending = self.waiting = None
         self.parts.clear()
         mv_lossy_seek(r, seq)
@@ -424,6 +432,7 @@ cdef Lease destination(object buffer):
     except (ValueError, BufferError) as error:
         if isinstance(buffer, np.ndarray) and buffer.flags.c_contiguous and buffer.flags.writeable:
             return lease_buffer(buffer.view("u1"), buffer, flags)  # datetimes have no PEP 3118 code; their bytes do
-        raise ReadOnlyError(f"read: expected writable C-contiguous memory, got {type(buffer).__name__}: {error}") from error
+        raise ReadOnlyError(f"read: expected writable C-contiguous memory, got {type(buffer).__name__}: "
+                            f"{error}") from error
     except TypeError as error:
         raise ArgumentError(f"read: expected a writable buffer, got {type(buffer).__name__}") from error

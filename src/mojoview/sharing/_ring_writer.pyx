@@ -13,7 +13,8 @@ from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError, WaitTimeout
+from mojoview.memory.errors import ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError,
+WaitTimeout
 from mojoview.sharing.tables import make_records
 from mojoview.views import view as view_of
 
@@ -36,7 +37,8 @@ cdef class RingWriter(RingBase):
         Parameters
         ----------
         buffer : bytes-like, C-contiguous
-            ndarray, View, bytes, ...; with a dtype whole records of it, also a DataFrame. Not used any more after the call.
+            ndarray, View, bytes, ...; with a dtype whole records of it, also a DataFrame. Not used any
+            more after the call.
         type : int
             1, or 16 to 255.
         timeout : float, optional
@@ -110,7 +112,9 @@ cdef class RingWriter(RingBase):
         return True
 
     cdef object write_large(self, const uint8_t *src, uint64_t n, int type, uint64_t deadline):
-        """A message in fragments. Once the first is in, the rest follows whatever the policy: half a message helps nobody."""
+        """A message in fragments. Once the first is in, the rest follows whatever the policy: half a message
+        helps nobody.
+        """
         cdef mv_ring *r = &self.handle.ring
         cdef uint64_t seq = 0, begin = 0, done = 0, part, stamp = mv_ring_now(r.ctl)
         cdef uint64_t step = min(mv_largest(r), r.capacity // 4 - 64)
@@ -125,7 +129,8 @@ cdef class RingWriter(RingBase):
                     if not self.make_room(part, deadline):
                         return None
                 elif self.wait_for_room(part, deadline) != MV_RING_OK:
-                    raise WaitTimeout(f"write: the reader of ring {self.segment.name!r} took {done} of {n} bytes in time; "
+                    raise WaitTimeout(f"write: the reader of ring {self.segment.name!r} took {done} of {n} "
+                                      f"bytes in time; "
                                       "it will discard the part")
                 continue
             if rc != MV_RING_OK:
@@ -213,18 +218,19 @@ cdef class RingWriter(RingBase):
             raise ArgumentError(f"append: frame {seq} comes after {r.next_seq - 1} in {self.segment.name!r}")
         if r.tail == r.ctl.start_pos:
             r.ctl.start_seq = seq  # a recording begins where it began to listen
-        rc = mv_lossy_write(r, <const uint8_t *>lease.buffer.buf, lease.buffer.len, type, MV_FLAG_WHOLE | (MV_FLAG_CRC if r.crc else 0),
-                            seq, timestamp_ns)
+        rc = mv_lossy_write(r, <const uint8_t *>lease.buffer.buf, lease.buffer.len, type,
+                            MV_FLAG_WHOLE | (MV_FLAG_CRC if r.crc else 0), seq, timestamp_ns)
         if rc == MV_RING_TOO_BIG:
-            raise ShapeError(f"a frame of {lease.buffer.len} bytes does not fit {self.segment.name!r}: give it a larger capacity")
+            raise ShapeError(f"a frame of {lease.buffer.len} bytes does not fit {self.segment.name!r}: give it "
+                             f"a larger capacity")
         mv_ring_publish(r)
         mv_ring_wake(&r.ctl.data)
 
     def claim(self, uint64_t nbytes, *, int type=MV_FRAME_DATA, timeout=None):
         """claim(nbytes, *, type=1, timeout=None)
 
-        Room for a message that is made in place: ``with ring.claim(n) as view: ...`` writes it when the block ends well, gives it up
-        when it raises.
+        Room for a message that is made in place: ``with ring.claim(n) as view: ...`` writes it when the block ends
+        well, gives it up when it raises.
 
         Parameters
         ----------
@@ -235,7 +241,8 @@ cdef class RingWriter(RingBase):
         Returns
         -------
         Claim
-            Its view is writable, 1-D of the ring's dtype or of bytes, and ends with the block: an array or slice of it that is kept
+            Its view is writable, 1-D of the ring's dtype or of bytes, and ends with the block: an array
+            or slice of it that is kept
             raises `ExportedError` there, and gives the message up.
 
         Raises
@@ -340,7 +347,8 @@ cdef class Claim:
             seq = ring.leave_claim(self.pos, self.payload, self.nbytes, self.type, good and not kept)
             self.seq = seq if good and not kept else None
         if kept and good:
-            raise ExportedError("claim: an array or a slice of the view outlives the block; drop it (del) before, the message was given up")
+            raise ExportedError("claim: an array or a slice of the view outlives the block; drop it (del) "
+                                "before, the message was given up")
 
 
 cdef View ring_view(RingWriter ring, uint8_t *payload, uint64_t n, object dtype):
@@ -361,7 +369,8 @@ cdef Lease source(RingWriter ring, object buffer):
         try:  # datetimes have no PEP 3118 code; their bytes do
             return lease_buffer(np.asarray(buffer).view("u1"), buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
         except (ValueError, TypeError, BufferError):
-            raise LayoutError(f"write: expected C-contiguous memory that can be copied, got {type(buffer).__name__}: {error}") from None
+            raise LayoutError(f"write: expected C-contiguous memory that can be copied, got "
+                              f"{type(buffer).__name__}: {error}") from None
     except TypeError as error:
         if ring.dtype is None:
             raise ArgumentError(f"write: expected a bytes-like object, got {type(buffer).__name__}") from error
