@@ -13,8 +13,9 @@ from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError,
-WaitTimeout
+from mojoview.memory.errors import (
+    ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError, WaitTimeout,
+)
 from mojoview.sharing.tables import make_records
 from mojoview.views import view as view_of
 
