@@ -1,14 +1,12 @@
-"""What it costs to look at pandas' memory, beside pandas' own ways. Run: python benchmarks/bench_frame.py
+"""What it costs to look at pandas' memory, beside pandas' own ways.
 
-Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to
-quote.
+`QUESTIONS`: how many times the first call's time the second should take at least, or None; and the calls.
 """
-
-import argparse
-import time
 
 import numpy as np
 import pandas as pd
+import pytest
+from peers import compare
 
 import mojoview  # noqa: F401  registers the accessors
 
@@ -22,14 +20,13 @@ MIXED = LARGE.assign(n=np.arange(1_000_000), small=np.arange(1_000_000, dtype="i
 TIMES = LARGE.assign(t=np.arange(1_000_000).view("M8[ns]"), m=pd.array(np.arange(1_000_000), dtype="Int64"))
 VIEW, COLUMN = LARGE.mojo.view(), LARGE.mojo.view("c0")
 
-# question: (target ratio of the first to the second or None, {name: call})
 QUESTIONS = {
     "a view of 10 float64 columns × 1e6 rows, pinned": (
-        1.2,
+        1 / 1.2,
         {"df.mojo.view()": lambda: LARGE.mojo.view(), "df.to_numpy()": lambda: LARGE.to_numpy()},
     ),
     "the same of 10 rows": (
-        1.2,
+        1 / 1.2,
         {"small.mojo.view()": lambda: SMALL.mojo.view(), "df.mojo.view()": lambda: LARGE.mojo.view()},
     ),
     "a view of one column": (
@@ -55,40 +52,10 @@ QUESTIONS = {
 }
 
 
-def measure(calls, seconds=1.0):
-    """Smallest nanoseconds a call of each, the calls taking turns."""
-    counts, best = {}, dict.fromkeys(calls, float("inf"))
-    for name, call in calls.items():  # as many calls a round as take about a millisecond
-        started = time.perf_counter_ns()
-        call()
-        counts[name] = max(1, min(1000, 1_000_000 // max(1, time.perf_counter_ns() - started)))
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for name, call in calls.items():
-            repeat = range(counts[name])
-            started = time.perf_counter_ns()
-            for _ in repeat:
-                call()
-            best[name] = min(best[name], (time.perf_counter_ns() - started) / counts[name])
-    return best
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each question")
-    seconds = parser.parse_args().seconds
-    missed = 0
-    for question, (target, calls) in QUESTIONS.items():
-        found = measure(calls, seconds)
-        ours, theirs = list(found.values())[:2]
-        ratio = ours / theirs
-        goal = "" if target is None else f"target ≤ {target}: {'reached' if ratio <= target else 'MISSED'}"
-        missed += target is not None and ratio > target
-        print(f"{question}\n  ratio {ratio:.3g}  {goal}")
-        for name, nanoseconds in found.items():
-            print(f"  {name:<28}{nanoseconds:>14,.0f} ns")
-    raise SystemExit(1 if missed else 0)
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_question(question, benchmark):
+    target, calls = QUESTIONS[question]
+    ours, *peers = calls
+    table = compare(question, calls, rounds=300, targets={peers[0]: target} if target else {})
+    table.record(benchmark)
+    benchmark(calls[ours])

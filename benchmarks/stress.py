@@ -1,8 +1,8 @@
-"""The long run of the lock-free cores: a torn-read detector and kills at every named point. Run: python benchmarks/stress.py
+"""The long run of the lock-free cores: a torn-read detector and kills at every named point.
 
 Compiles the C tests of the package, then runs them with as many reads and kills as asked for; the tests of the suite
-are the
-same with fewer. Ends with status 1 at the first torn read, step back or lost publication.
+are the same with fewer. Run it as `python benchmarks/stress.py`. Ends with status 1 at the first torn read, step back
+or lost publication.
 """
 
 import argparse
@@ -50,10 +50,8 @@ def build(place, name):
 def run(program, *arguments, prefix=()):
     begin = time.perf_counter()
     done = subprocess.run([*prefix, program, *map(str, arguments)], capture_output=True, text=True)
-    print(
-        f"{time.perf_counter() - begin:8.1f} s  {' '.join(map(str, arguments)):<48} {done.stdout.strip()} {done.stderr.strip()}",
-        flush=True,
-    )
+    said = f"{' '.join(map(str, arguments)):<48} {done.stdout.strip()} {done.stderr.strip()}"
+    print(f"{time.perf_counter() - begin:8.1f} s  {said}", flush=True)
     if done.returncode:
         sys.exit(1)
     return {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", done.stdout)}

@@ -1,5 +1,6 @@
 """Sphinx configuration: builds without network; every example in the pages is a doctest."""
 
+import doctest
 import inspect
 
 from docutils import nodes
@@ -18,13 +19,22 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_title = "mojoview"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_nav_level": 2, "header_links_before_dropdown": 8, "navigation_with_keys": False, "navbar_end": ["theme-switcher"], "show_prev_next": False}
+html_theme_options = {
+    "show_nav_level": 2,
+    "header_links_before_dropdown": 9,
+    "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],
+    "navbar_end": ["theme-switcher"],
+    "show_prev_next": False,
+}
 html_sidebars = {"**": []}
 html_show_sourcelink = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+default_role = "code"  # what docstrings write in single backticks
 exclude_patterns = ["_build"]
 
+doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # messages count
 doctest_global_setup = """
 import numpy as np
 import pandas as pd

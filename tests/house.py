@@ -245,3 +245,21 @@ def public_names_documented(names: list[str], page: Path) -> Iterator[str]:
     for name in names:
         if not name.startswith("_") and not re.search(rf"\b{re.escape(name)}\b", text):
             yield f"{name}: not in {page.name}"
+
+
+def page_names_what_exists(page: Path, package: Path) -> Iterator[str]:
+    """Every source file that the page names is there; `function()` beside files is in one of them."""
+    names: dict[str, list[Path]] = {}
+    for path in files(package):
+        for name in (path.name, path.relative_to(package).as_posix()):
+            names.setdefault(name, []).append(path)
+    root = package.parents[1]
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        named = re.findall(r"`([\w./-]+\.(?:py|pyx|pxd|h|c|mojo))`", line)
+        for name in named:
+            if name not in names and not (root / name).exists():
+                yield f"{page.name}:{number}: there is no {name}"
+        text = "\n".join(path.read_text() for name in named for path in names.get(name, []))
+        for function in re.findall(r"`(?:\w+\.)*(\w+)\(\)`", line):
+            if text and not re.search(rf"\b{function}\b", text):
+                yield f"{page.name}:{number}: there is no {function}() in {', '.join(named)}"

@@ -114,6 +114,7 @@ def test_every_rule_was_planted():
         "excepts",
         "all_files_installed",
         "public_names_documented",
+        "page_names_what_exists",
     }
     assert rules - helpers == {rule.__name__ for rule in PLANTS}
 
@@ -146,6 +147,19 @@ def test_a_name_without_documentation_is_noticed(tmp_path):
     page.write_text("`view(obj)` and `View`, previews")
     assert list(house.public_names_documented(["View", "view", "share", "__version__"], page)) == [
         "share: not in api.md"
+    ]
+
+
+def test_the_page_about_the_house_is_true():
+    assert list(house.page_names_what_exists(ROOT / "docs" / "house.md", PACKAGE)) == []
+
+
+def test_a_page_that_names_what_is_gone_is_noticed(tmp_path):
+    page = tmp_path / "house.md"
+    page.write_text("`memory/gone.pyx`\n`tests/house.py`, `errors.py`, `abi.h`\n`memory/_status.pyx`, `no_such()`\n")
+    assert list(house.page_names_what_exists(page, PACKAGE)) == [
+        "house.md:1: there is no memory/gone.pyx",
+        "house.md:3: there is no no_such() in memory/_status.pyx",
     ]
 
 

@@ -1,7 +1,7 @@
 """mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
-`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything else
-that is heavy is imported when it is first used.
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything
+else that is heavy is imported when it is first used.
 """
 
 from pathlib import Path
@@ -13,6 +13,7 @@ from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
+    BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
@@ -27,7 +28,7 @@ from mojoview.memory.errors import (
     StaleError,
     ZeroCopyError,
 )
-from mojoview.views import View, from_ptr, view
+from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from mojoview.sharing.ring import Ring
 
 __all__ = [
+    "BorrowError",
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
@@ -58,6 +60,7 @@ __all__ = [
     "MojoViewError",
     "OverlapError",
     "Param",
+    "PointerTable",
     "Pool",
     "ReadOnlyError",
     "ReleasedError",
@@ -73,6 +76,7 @@ __all__ = [
     "ZeroCopyError",
     "__version__",
     "attach",
+    "borrow_check",
     "build_config",
     "cleanup",
     "from_ptr",
@@ -80,6 +84,7 @@ __all__ = [
     "get_mojo_include",
     "kernels",
     "load",
+    "map_file",
     "segments",
     "share",
     "unlink",
@@ -106,6 +111,10 @@ def build_config() -> dict[str, object]:
     dict
         Owned by the caller.
 
+    Notes
+    -----
+    Thread safety: may be called from any thread.
+
     Examples
     --------
     >>> import mojoview as mv
@@ -121,6 +130,10 @@ def get_include() -> str:
     Returns
     -------
     str
+
+    Notes
+    -----
+    Thread safety: may be called from any thread.
 
     Examples
     --------

@@ -185,3 +185,57 @@ def test_self_test_says_that_this_pandas_is_known():
     result = self_test()
     assert result["ok"], result
     assert result["version"] == pd.__version__
+
+
+@pytest.mark.parametrize("option", ["copy", "na", "layout"])
+@pytest.mark.parametrize("value", [None, 1, "sometimes", ["never"], np.array(["never", "any"]), np.array("never")])
+def test_options_of_any_type_are_refused_in_our_words(option, value):
+    df = pd.DataFrame({"x": [1.0, 2.0]})
+    for take in (df.mojo.view, df["x"].mojo.view, df["x"].array.mojo.view, pd.Index(df["x"]).mojo.view):
+        with pytest.raises(ArgumentError, match=rf"view\({option}="):
+            take(**{option: value})
+
+
+@pytest.mark.parametrize("dtype", ["nonsense", 1, ("a",), object(), "f8,zz"])
+def test_what_is_no_dtype_names_no_block(dtype):
+    df = pd.DataFrame({"x": [1.0, 2.0]})
+    with pytest.raises(TypeError, match="block: expected a dtype") as caught:
+        df.mojo.block(dtype)
+    assert isinstance(caught.value, MojoViewError)
+
+
+ARRAYS = {
+    "masked": pd.array([1, None, 3], dtype="Int64"),
+    "numpy": pd.array(np.arange(3.0)),
+    "categories": pd.Categorical(["a", None, "b"]),
+    "zone": pd.date_range("2024-01-01", periods=3, tz="US/Eastern").array,
+    "spans": pd.to_timedelta([1, None, 2], unit="s").array,
+    "periods": pd.period_range("2020", "2022", freq="Y").array,
+    "flags": pd.array([True, None, False]),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_extension_arrays_are_viewed_as_their_series_are(array):
+    column = pd.Series(array, copy=False)
+    mine, series = mv.view(array), mv.view(column)
+    assert (mine.ptr, mine.dtype, mine.shape, mine.masked) == (series.ptr, series.dtype, series.shape, series.masked)
+    assert mine.readonly
+    assert mine.logical_dtype == series.logical_dtype
+    assert mv.kernels.count(array) == mv.kernels.count(column)
+    with pytest.raises(MojoViewError):
+        mv.view(array, writable=True)
+    assert "array" in repr(array.mojo).lower() or "Categorical" in repr(array.mojo)
+
+
+def test_an_array_lives_as_long_as_its_view():
+    array = pd.array([1, 2, 3], dtype="Int64")
+    gone = weakref.ref(array)
+    view = mv.view(array)
+    del array
+    gc.collect()
+    assert np.asarray(view).tolist() == [1, 2, 3]
+    view.release()
+    del view
+    gc.collect()
+    assert gone() is None

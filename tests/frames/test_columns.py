@@ -275,50 +275,14 @@ def test_unaligned_series_is_refused():
         pd.Series(raw, copy=False).mojo.view()
 
 
-def test_default_strings_say_why():
-    df = pd.DataFrame({"s": ["a", "b"]})
-    with pytest.raises((ZeroCopyError, DTypeError), match="'s'"):
-        df.mojo.view("s")
-
-
-def test_arrow_columns_are_explained_refused_and_converted(route):
-    pa = pytest.importorskip("pyarrow")
-    table = {
-        "i": pd.arrays.ArrowExtensionArray(pa.chunked_array([[1, None], [3]])),
-        "b": pd.arrays.ArrowExtensionArray(pa.chunked_array([[True, False, True]])),
-        "t": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.timestamp("us"))])),
-        "s": pd.arrays.ArrowExtensionArray(pa.chunked_array([["a", "b", "c"]])),
-        "d": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, 2, 3], pa.decimal128(10, 2))])),
-    }
-    df = pd.DataFrame(table)
-    for label, kind in (
-        ("i", ZeroCopyError),
-        ("b", ZeroCopyError),
-        ("t", ZeroCopyError),
-        ("s", DTypeError),
-        ("d", DTypeError),
-    ):
-        with pytest.raises(kind, match=f"'{label}'"):
-            df.mojo.view(label)
-    explained = df.mojo.explain()
-    assert not explained["zero_copy"].any()
-    assert explained["reason"].str.contains("Arrow").all()
-    v = df.mojo.view("i", copy="if_needed", na="mask")
-    assert v.dtype == np.int64
-    assert np.asarray(v.mask).tolist() == [False, True, False]
-    assert np.asarray(v.data)[[0, 2]].tolist() == [1, 3]
-    assert v.frozen
-    assert np.asarray(df.mojo.view("b", copy="if_needed")).tolist() == [True, False, True]
-    assert np.asarray(df.mojo.view("t", copy="if_needed")).astype("M8[us]").astype("i8").tolist() == [1, 2, 3]
-    with pytest.raises(DTypeError):
-        df.mojo.view("s", copy="if_needed")
-
-
-def test_arrow_strings_are_refused_with_a_reason():
-    pytest.importorskip("pyarrow")
-    df = pd.DataFrame({"s": pd.array(["a", "b"], dtype="string[pyarrow]")})
-    with pytest.raises(ZeroCopyError, match=r"'s'.*Arrow"):
-        df.mojo.view("s")
+def test_strings_of_python_are_refused_by_name():
+    for dtype in ("string[python]", object):
+        df = pd.DataFrame({"s": pd.Series(["a", "b"], dtype=dtype)})
+        with pytest.raises(DTypeError, match=f"'s' of dtype {'object' if dtype is object else 'string'}.*references"):
+            df.mojo.view("s")
+        row = df.mojo.explain().iloc[0]
+        assert not row.zero_copy
+        assert row.kind is None
 
 
 # -- options
@@ -405,12 +369,36 @@ def test_index_without_memory_of_its_own_is_refused():
     with pytest.raises(ZeroCopyError, match=r"RangeIndex.*if_needed"):
         pd.RangeIndex(3).mojo.view()
     assert np.asarray(pd.RangeIndex(1, 7, 2).mojo.view(copy="if_needed")).tolist() == [1, 3, 5]
-    with pytest.raises(ZeroCopyError, match=r"MultiIndex.*codes"):
-        pd.MultiIndex.from_product([[1, 2], [3]]).mojo.view()
+    row = pd.RangeIndex(3).mojo.explain().iloc[0]
+    assert (row.zero_copy, row.kind) == (False, None)
+    assert "computed" in row.reason
+    assert pd.Index([1.5]).mojo.explain()["zero_copy"].tolist() == [True]
     with pytest.raises(DTypeError):
         pd.Index([object(), 1]).mojo.view()
     with pytest.raises(ZeroCopyError, match="interval"):
         pd.interval_range(0, 3).mojo.view()
+
+
+def test_a_multi_index_is_viewed_level_by_level():
+    index = pd.MultiIndex.from_arrays([["a", None, "b", "a"], [3, 4, 3, 4]], names=["s", None])
+    with pytest.raises(ZeroCopyError, match=r"MultiIndex.*level=.*codes"):
+        index.mojo.view()
+    v = index.mojo.view(level=1)
+    assert v.ptr == index.codes[1].__array_interface__["data"][0]
+    assert (np.asarray(v).tolist(), v.readonly, v.stale) == ([0, 1, 0, 1], True, False)
+    assert v.logical_dtype == index.levels[1].dtype
+    with pytest.raises(MaskError, match=r"level 's'.*1 missing"):
+        index.mojo.view(level="s")
+    masked = index.mojo.view(level=-2, na="mask")
+    assert np.asarray(masked.mask).tolist() == [False, True, False, False]
+    assert np.asarray(index.mojo.view(level="s", na="ignore")).tolist() == [0, -1, 1, 0]
+    assert index.mojo.explain()["column"].tolist() == ["s", None]
+    assert index.mojo.explain()["zero_copy"].tolist() == [True, True]
+    for level in ("t", 2, -3, True, 0.0):
+        with pytest.raises(ArgumentError, match="level="):
+            index.mojo.view(level=level)
+    with pytest.raises(ArgumentError, match="only a MultiIndex"):
+        pd.Index([1]).mojo.view(level=0)
 
 
 def test_index_memory_is_kept_from_writes_of_a_series_that_shares_it(cow_on):

@@ -10,6 +10,7 @@ import pytest
 COLUMNS = [
     "column",
     "dtype",
+    "kind",
     "block",
     "address",
     "strides",
@@ -53,6 +54,7 @@ def test_explain_is_one_row_a_column(route, address):
             assert row.contiguous
             assert row.aligned
             assert pd.isna(row.readonly) if route == "public" else not row.readonly
+    assert table["kind"].tolist() == ["ColumnView"] * 5 + [None] * 2
     assert table["zero_copy"].tolist() == [True, True, True, True, True, False, False]
     reasons = dict(zip(table["column"], table["reason"], strict=True))
     assert reasons["x"] == ""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,23 @@ GROUPS = {
     ],
     "blocks and texts": ["block", "blocks", "repr", "explain"],
     "writing": ["lease", "assign", "refused_lease", "refused_view_in_lease", "refused_assign", "escaping_lease"],
+    "exchange": ["level", "to_pandas", "to_series", "stream", "read_stream", "refused_stream"],
     "refusals": ["refused_view", "refused_column", "refused_mask", "refused_label", "refused_option", "refused_block"],
 }
+
+
+if find_spec("pyarrow"):
+    GROUPS["arrow"] = [
+        "arrow_column",
+        "arrow_text",
+        "arrow_chunks",
+        "arrow_frame",
+        "arrow_explain",
+        "arrow_combined",
+        "to_table",
+        "arrow_to_pandas",
+        "refused_arrow",
+    ]
 
 
 def run(*args):

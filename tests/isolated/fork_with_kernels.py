@@ -1,4 +1,4 @@
-"""Children of a process whose pool has workers get a pool of their own, also when another thread is in the middle of a job."""
+"""Children of a process whose pool has workers get a pool of their own, also in the middle of a job."""
 
 import os
 import threading
@@ -8,7 +8,9 @@ import numpy as np
 
 from mojoview import kernels
 
-warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn about fork beside threads: that is what is tested
+warnings.simplefilter(
+    "ignore", DeprecationWarning
+)  # newer Pythons warn about fork beside threads: that is what is tested
 x = np.ones(3_000_000)
 expected = kernels.sum(x, threads=4)
 stop = threading.Event()

@@ -7,6 +7,7 @@ left behind would blur the count.
 
 import gc
 import sys
+from weakref import ref
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,25 @@ def assign():
     DF.mojo.assign("y", mv.view(np.zeros(8), writable=True))
 
 
+def arrow_frame():
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    chunked = pa.chunked_array([[1, None], [3]])
+    return pd.DataFrame(
+        {
+            "n": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, None, 3])])),
+            "s": pd.array(["a", None, "b"], dtype="string[pyarrow]"),
+            "k": pd.arrays.ArrowExtensionArray(chunked),
+        }
+    )
+
+
+ARROW = arrow_frame()
+C_ORDER = pd.DataFrame(np.zeros((4, 3)), columns=["a", "b", "c"], copy=False)
+MULTI = pd.MultiIndex.from_product([[1, 2], ["a", "b"]])
+
 # name: (call, how many thousand times)
 CASES = {
     "view": (lambda: DF.mojo.view(), 100),
@@ -104,14 +124,37 @@ CASES = {
     "refused_view_in_lease": (refused_view_in_lease, 10),
     "refused_assign": (lambda: refused(lambda: DF.mojo.assign("x", np.zeros(3))), 20),
     "escaping_lease": (escaping_lease, 10),
+    "level": (lambda: MULTI.mojo.view(level=1), 50),
+    "to_pandas": (lambda: ODD.mojo.view(["x", "m"], na="mask").to_pandas(), 1),
+    "to_series": (lambda: DF.mojo.view("x").to_series(), 5),
+    "stream": (lambda: DF.mojo.view().__arrow_c_stream__(), 10),
+    "read_stream": (lambda: mv.view(DF.mojo.view()), 5),
+    "refused_stream": (lambda: refused(lambda: C_ORDER.mojo.view().__arrow_c_stream__()), 10),
 }
+if ARROW is not None:
+    CASES |= {
+        "arrow_column": (lambda: ARROW.mojo.view("n", na="mask"), 20),
+        "arrow_text": (lambda: ARROW.mojo.view("s", na="mask").bytes, 20),
+        "arrow_chunks": (lambda: ARROW.mojo.view("k", na="mask"), 10),
+        "arrow_frame": (lambda: list(ARROW.mojo.view(na="mask").values()), 5),
+        "arrow_explain": (lambda: (ARROW.mojo.explain(), repr(ARROW.mojo)), 1),
+        "arrow_combined": (lambda: ARROW.mojo.view("k", na="mask", copy="if_needed"), 5),
+        "to_table": (lambda: ARROW.mojo.view(na="mask").to_arrow(), 5),
+        "arrow_to_pandas": (lambda: ARROW.mojo.view(na="mask").to_pandas(), 1),
+        "refused_arrow": (lambda: refused(lambda: ARROW.mojo.view("n")), 10),
+    }
+
+
+def tracked():
+    """Objects that the collector knows. Not weak references: pandas drops those of dead pins about 500 at once."""
+    return sum(type(obj) is not ref for obj in gc.get_objects())
 
 
 def counts():
     gc.collect()
     refs = [sys.getrefcount(obj) for obj in (None, DF, ODD, S, INDEX, DF.columns, ODD.columns)]
     pins = sum(len(block.refs.referenced_blocks) for df in (DF, ODD) for block in df._mgr.blocks)
-    return refs, live_leases(), pins, len(gc.get_objects())
+    return refs, live_leases(), pins, tracked()
 
 
 def check(name, share):
@@ -122,7 +165,7 @@ def check(name, share):
     before, memory = counts(), psutil.Process().memory_info().rss
     for _ in range(int(thousands * 1000 * share)):
         call()
-    objects = len(gc.get_objects())
+    objects = tracked()
     after, grown = counts(), psutil.Process().memory_info().rss - memory
     assert after[1] == before[1], f"leases: {before[1]} -> {after[1]}"
     for old, new in zip(before[0], after[0], strict=True):

@@ -16,7 +16,7 @@ from mojoview.memory._dtype import as_dtype, dtype_info, dtype_of_code
 from mojoview.memory._lease import live_leases
 from mojoview.memory._status import error_for_status
 from mojoview.memory.errors import MojoViewError
-from mojoview.views._view import adopt, same, with_mask
+from mojoview.views._assembly import adopt, same, with_mask
 
 
 class Liar:
@@ -51,12 +51,25 @@ def cancelled():
         window.release()
 
 
+def borrowed(writable):
+    with mv.borrow_check(True), mv.view(MEMORY):
+        return mv.view(MEMORY, writable=writable)
+
+
+def mapped(count):
+    return mv.map_file(__file__, "u1", count)
+
+
 def entered():
     with mv.view(MEMORY) as view:
         return view.size
 
 
 GOOD = [
+    lambda: borrowed(False),
+    lambda: mapped(10),
+    lambda: mv.PointerTable([ARRAY, VIEW]),
+    lambda: mv.PointerTable([ARRAY, MASKED], to="descriptors"),
     lambda: mv.view(ARRAY),
     lambda: mv.view(ARRAY, writable=True),
     lambda: mv.view(ARRAY, copy="if_needed"),
@@ -134,6 +147,10 @@ GOOD = [
     live_leases,
 ]
 BAD = [
+    lambda: borrowed(True),
+    lambda: mapped(10**9),
+    lambda: mv.PointerTable([VIEW, ARRAY, RECORD]),
+    lambda: mv.PointerTable([VIEW, RELEASED]),
     lambda: mv.view(FIXED, writable=True),
     lambda: mv.view(b"abc", writable=True),
     lambda: mv.view(None),

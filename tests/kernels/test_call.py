@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array as stdlib_array
 import ctypes
+import doctest
 import inspect
 import pickle
 import sys
@@ -44,9 +45,23 @@ def add_to():
 
 def test_registers_and_stack():
     out = np.zeros(13)
-    mixed = kernel("mixed", value("a", "int8"), value("b", "float64"), value("c", "uint16"), value("d", "float32"),
-                   array("out", "out"), value("e", "int64"), value("f", "uint64"), value("g", "float32"), value("h", "float64"),
-                   value("i", "bool"), value("j", "int32"), value("k", "float64"), value("l", "uint32"), value("m", "float32"))
+    mixed = kernel(
+        "mixed",
+        value("a", "int8"),
+        value("b", "float64"),
+        value("c", "uint16"),
+        value("d", "float32"),
+        array("out", "out"),
+        value("e", "int64"),
+        value("f", "uint64"),
+        value("g", "float32"),
+        value("h", "float64"),
+        value("i", "bool"),
+        value("j", "int32"),
+        value("k", "float64"),
+        value("l", "uint32"),
+        value("m", "float32"),
+    )
     sent = [-128, 1.25, 65535, 0.5, -(2**62), 2**63, 1e10, -2.5, True, -(2**31), 3.75, 2**32 - 1, 7.0]
     assert mixed(*sent[:4], out, *sent[4:]) is None
     assert out.tolist() == [float(np.float32(v)) if k == 6 else float(v) for k, v in enumerate(sent)]
@@ -57,11 +72,20 @@ def test_registers_and_stack():
     assert out.tolist() == sent
 
 
-@pytest.mark.parametrize(("name", "param", "result", "sent", "got"), [
-    ("as_f32", "float64", "float32", 0.1, float(np.float32(0.1))), ("as_f64", "float32", "float64", 0.1, float(np.float32(0.1))),
-    ("as_i8", "int64", "int8", 200, -56), ("as_i8", "int64", "int8", -1, -1), ("as_u16", "uint64", "uint16", 70_000, 4464),
-    ("as_i64", "int64", "int64", -(2**63), -(2**63)), ("as_u64", "uint64", "uint64", 2**64 - 1, 2**64 - 1),
-    ("as_bool", "bool", "bool", False, True), ("as_bool", "bool", "bool", np.True_, False)])
+@pytest.mark.parametrize(
+    ("name", "param", "result", "sent", "got"),
+    [
+        ("as_f32", "float64", "float32", 0.1, float(np.float32(0.1))),
+        ("as_f64", "float32", "float64", 0.1, float(np.float32(0.1))),
+        ("as_i8", "int64", "int8", 200, -56),
+        ("as_i8", "int64", "int8", -1, -1),
+        ("as_u16", "uint64", "uint16", 70_000, 4464),
+        ("as_i64", "int64", "int64", -(2**63), -(2**63)),
+        ("as_u64", "uint64", "uint64", 2**64 - 1, 2**64 - 1),
+        ("as_bool", "bool", "bool", False, True),
+        ("as_bool", "bool", "bool", np.True_, False),
+    ],
+)
 def test_scalar_results(name, param, result, sent, got):
     came = kernel(name, value("x", param), result=result)(sent)
     assert came == got
@@ -69,7 +93,13 @@ def test_scalar_results(name, param, result, sent, got):
 
 
 def test_pointers_and_nothing():
-    dot = kernel("dot_pointers", array("x", passing="pointer"), array("y", passing="pointer"), value("n", "int64"), result="float64")
+    dot = kernel(
+        "dot_pointers",
+        array("x", passing="pointer"),
+        array("y", passing="pointer"),
+        value("n", "int64"),
+        result="float64",
+    )
     x = np.arange(5.0)
     assert dot(x, x + 1, 5) == 40.0
     with pytest.raises(LayoutError, match="argument 'y': expected C order"):
@@ -92,8 +122,17 @@ def test_descriptor_is_complete():
     expected = [8, 1, 0, 1, 2, 64, 1, flags, 0, 8, 256, 1, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0]
     assert seen(dense) == seen(stdlib_array.array("d", dense)) == seen(mv.view(dense, writable=True)) == expected
     read_only = [*expected[:7], flags | 1, *expected[8:]]
-    assert seen(dense.tobytes() and np.frombuffer(dense.tobytes())) == seen(mv.view(dense)) == seen(memoryview(dense.tobytes()).cast("d")) == read_only
-    assert seen(dense[::-2]) == seen(mv.view(dense, writable=True)[::-2]) == [4, -2, 0, 1, 2, 64, 1, 8, 0, 8, 256, 1, 4, -16, *expected[14:]]
+    assert (
+        seen(dense.tobytes() and np.frombuffer(dense.tobytes()))
+        == seen(mv.view(dense))
+        == seen(memoryview(dense.tobytes()).cast("d"))
+        == read_only
+    )
+    assert (
+        seen(dense[::-2])
+        == seen(mv.view(dense, writable=True)[::-2])
+        == [4, -2, 0, 1, 2, 64, 1, 8, 0, 8, 256, 1, 4, -16, *expected[14:]]
+    )
     table = np.arange(6.0).reshape(2, 3)
     assert seen(table)[:4] == [6, 3, 1, 2]
     assert seen(table.T)[:4] == [6, 1, 3, 2]
@@ -106,9 +145,20 @@ def test_descriptor_is_complete():
     assert (out[14], out[18], out[7]) == (1, 1, read_only[7] | 16)
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: x, mv.view, lambda x: stdlib_array.array("d", x), lambda x: bytearray(x.tobytes()), memoryview, pd.Series,
-    lambda x: np.ma.array(x), lambda x: (ctypes.c_double * 8)(*x), lambda x: x.reshape(8, 1)[:, 0]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        mv.view,
+        lambda x: stdlib_array.array("d", x),
+        lambda x: bytearray(x.tobytes()),
+        memoryview,
+        pd.Series,
+        lambda x: np.ma.array(x),
+        lambda x: (ctypes.c_double * 8)(*x),
+        lambda x: x.reshape(8, 1)[:, 0],
+    ],
+)
 def test_every_kind_of_array_is_taken(make, add_to):
     x, y = np.arange(8.0), np.ones(8)
     source = make(x)
@@ -120,7 +170,9 @@ def test_every_kind_of_array_is_taken(make, add_to):
     assert (sys.getrefcount(source), live_leases()) == (before, leases)
 
 
-@pytest.mark.parametrize("make", [lambda y: y, lambda y: mv.view(y, writable=True), lambda y: memoryview(y), lambda y: y.reshape(8, 1)[:, 0]])
+@pytest.mark.parametrize(
+    "make", [lambda y: y, lambda y: mv.view(y, writable=True), lambda y: memoryview(y), lambda y: y.reshape(8, 1)[:, 0]]
+)
 def test_every_kind_of_output_is_taken(make, add_to):
     y = np.ones(8)
     add_to(np.arange(8.0), make(y))
@@ -138,27 +190,40 @@ RELEASED = mv.view(np.ones(8))
 RELEASED.release()
 
 
-@pytest.mark.parametrize(("x", "y", "error", "text"), [
-    (np.arange(8.0, dtype="f4"), np.ones(8), DTypeError, r"add_to\(\): argument 'x': expected dtype float64, got float32"),
-    (np.arange(8), np.ones(8), DTypeError, "got int64"),
-    (np.arange(8).astype("M8[s]"), np.ones(8), DTypeError, r"got datetime64\[s\]"),
-    (SWAPPED, np.ones(8), DTypeError, "native byte order, got swapped float64"),
-    (np.arange(8.0)[None], np.ones(8), ShapeError, r"argument 'x': expected 1 dimension\(s\), got 2"),
-    (np.float64(1), np.ones(8), ShapeError, "got 0"),
-    (np.arange(7.0), np.ones(8), ShapeError, r"argument 'y': expected shape \(7,\) like argument 'x', got \(8,\)"),
-    (FIELD, np.ones(8), LayoutError, "multiples of the item size"),
-    (UNALIGNED, np.ones(8), AlignmentError, "aligned"),
-    (np.ones(8), UNALIGNED, AlignmentError, "aligned"),
-    (np.ones(8), mv.view(np.ones(8)), ReadOnlyError, "argument 'y': it is written to, expected writable memory, got a read-only View"),
-    (np.ones(8), np.frombuffer(bytes(64)), ReadOnlyError, "read-only ndarray"),
-    (np.ones(8), np.broadcast_to(np.ones(1), (8,)), MojoViewError, "argument 'y'"),
-    (mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)), np.ones(8), MaskError, "no notion of missing values"),
-    (RELEASED, np.ones(8), ReleasedError, "released"),
-    (np.array([None] * 8), np.ones(8), DTypeError, "object"),
-    ([1.0] * 8, np.ones(8), ArgumentError, "list"),
-    ("text", np.ones(8), ArgumentError, "str"),
-    (None, np.ones(8), ArgumentError, "None"),
-])
+@pytest.mark.parametrize(
+    ("x", "y", "error", "text"),
+    [
+        (
+            np.arange(8.0, dtype="f4"),
+            np.ones(8),
+            DTypeError,
+            r"add_to\(\): argument 'x': expected dtype float64, got float32",
+        ),
+        (np.arange(8), np.ones(8), DTypeError, "got int64"),
+        (np.arange(8).astype("M8[s]"), np.ones(8), DTypeError, r"got datetime64\[s\]"),
+        (SWAPPED, np.ones(8), DTypeError, r"native byte order, got swapped float64"),
+        (np.arange(8.0)[None], np.ones(8), ShapeError, r"argument 'x': expected 1 dimension\(s\), got 2"),
+        (np.float64(1), np.ones(8), ShapeError, "got 0"),
+        (np.arange(7.0), np.ones(8), ShapeError, r"argument 'y': expected shape \(7,\) like argument 'x', got \(8,\)"),
+        (FIELD, np.ones(8), LayoutError, "multiples of the item size"),
+        (UNALIGNED, np.ones(8), AlignmentError, "aligned"),
+        (np.ones(8), UNALIGNED, AlignmentError, "aligned"),
+        (
+            np.ones(8),
+            mv.view(np.ones(8)),
+            ReadOnlyError,
+            "argument 'y': it is written to, expected writable memory, got a read-only View",
+        ),
+        (np.ones(8), np.frombuffer(bytes(64)), ReadOnlyError, "read-only ndarray"),
+        (np.ones(8), np.broadcast_to(np.ones(1), (8,)), MojoViewError, "argument 'y'"),
+        (mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)), np.ones(8), MaskError, "no notion of missing values"),
+        (RELEASED, np.ones(8), ReleasedError, "released"),
+        (np.array([None] * 8), np.ones(8), DTypeError, "object"),
+        ([1.0] * 8, np.ones(8), ArgumentError, "list"),
+        ("text", np.ones(8), ArgumentError, "str"),
+        (None, np.ones(8), ArgumentError, "None"),
+    ],
+)
 def test_refusals(x, y, error, text, add_to):
     y_before = np.array(y)
     leases = live_leases()
@@ -183,7 +248,9 @@ def test_overlap(add_to):
         add_to(np.frombuffer(shared)[2:], mv.view(shared, writable=True).cast("f8")[:-2])
 
 
-@pytest.mark.parametrize(("args", "keywords"), [((), {}), ((1,), {}), ((1, 2, 3), {}), ((), {"x": 1}), ((1, 2), {"z": 3}), ((1,), {"x": 2})])
+@pytest.mark.parametrize(
+    ("args", "keywords"), [((), {}), ((1,), {}), ((1, 2, 3), {}), ((), {"x": 1}), ((1, 2), {"z": 3}), ((1,), {"x": 2})]
+)
 def test_wrong_numbers_of_arguments(args, keywords, add_to):
     with pytest.raises(ArgumentError, match=r"add_to\(x, y, \*, threads=None\)"):
         add_to(*args, **keywords)
@@ -205,9 +272,22 @@ def test_scalars_are_checked(bad):
     assert kernel("as_i64", value("x", "int64"), result="int64")(np.uint8(3)) == 3
 
 
-@pytest.mark.parametrize(("status", "error"), [(4, DTypeError), (9, MaskError), (12, MemoryError), (13, OverflowError), (16, ZeroDivisionError),
-                                               (17, ValueError), (18, KernelError), (64, KernelError), (255, KernelError), (-1, KernelError),
-                                               (256, KernelError)])
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (4, DTypeError),
+        (9, MaskError),
+        (12, MemoryError),
+        (13, OverflowError),
+        (16, ZeroDivisionError),
+        (17, ValueError),
+        (18, KernelError),
+        (64, KernelError),
+        (255, KernelError),
+        (-1, KernelError),
+        (256, KernelError),
+    ],
+)
 def test_statuses_become_exceptions(status, error):
     fails = kernel("fails", array("x"), value("status", "int32"))
     assert fails(np.ones(3), 0) is None
@@ -247,7 +327,9 @@ def test_calls_may_nest():
         add(x, y)
         return 0
 
-    outer = Kernel.from_address(Signature("outer", (array("x"),)), ctypes.cast(callback, ctypes.c_void_p).value, owner=callback)
+    outer = Kernel.from_address(
+        Signature("outer", (array("x"),)), ctypes.cast(callback, ctypes.c_void_p).value, owner=callback
+    )
     outer(x)
     assert y.tolist() == [1.0] * 4
 
@@ -270,16 +352,34 @@ def test_what_a_kernel_says_of_itself(add_to):
             assert thing.name == name
             assert thing.__doc__.startswith(f"{name}(")
             assert "threads" in inspect.signature(thing).parameters
-            assert thing.__doc__.split("\n")[0].split("(")[1].split(")")[0].count(",") == len(inspect.signature(thing).parameters) - 1
+            assert (
+                thing.__doc__.split("\n")[0].split("(")[1].split(")")[0].count(",")
+                == len(inspect.signature(thing).parameters) - 1
+            )
     assert kernels.__all__ == sorted(kernels.__all__)
 
 
-@pytest.mark.parametrize(("signature", "address", "owner", "error"), [
-    (Signature("k", (array("x"),)), 0, 1, ArgumentError), (Signature("k", (array("x"),)), "8", 1, ArgumentError),
-    (Signature("k", (array("x"),)), 8, None, ArgumentError), (Signature("k", (array("x", dtype="complex128"),)), 8, 1, DTypeError),
-    (Signature("k", (array("x", dtype="nonsense"),)), 8, 1, DTypeError), (Signature("k", (value("x", "float16"),)), 8, 1, DTypeError),
-    (Signature("k", (array("x"),), result="float16"), 8, 1, DTypeError), (Signature("k", (array("x"),), result="str"), 8, 1, DTypeError),
-    (Signature("k", tuple(array(f"x{k}") for k in range(15))), 8, 1, KernelValueError)])
+@pytest.mark.parametrize("name", [name for name in kernels.__all__ if isinstance(getattr(kernels, name), Kernel)])
+def test_examples_of_the_builtin_kernels(name):
+    example = doctest.DocTestParser().get_doctest(getattr(kernels, name).__doc__, {}, name, None, None)
+    assert len(example.examples) >= 3
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("signature", "address", "owner", "error"),
+    [
+        (Signature("k", (array("x"),)), 0, 1, ArgumentError),
+        (Signature("k", (array("x"),)), "8", 1, ArgumentError),
+        (Signature("k", (array("x"),)), 8, None, ArgumentError),
+        (Signature("k", (array("x", dtype="complex128"),)), 8, 1, DTypeError),
+        (Signature("k", (array("x", dtype="nonsense"),)), 8, 1, DTypeError),
+        (Signature("k", (value("x", "float16"),)), 8, 1, DTypeError),
+        (Signature("k", (array("x"),), result="float16"), 8, 1, DTypeError),
+        (Signature("k", (array("x"),), result="str"), 8, 1, DTypeError),
+        (Signature("k", tuple(array(f"x{k}") for k in range(15))), 8, 1, KernelValueError),
+    ],
+)
 def test_signatures_that_cannot_be_called(signature, address, owner, error):
     with pytest.raises(error):
         Kernel.from_address(signature, address, owner=owner)

@@ -60,9 +60,14 @@ def test_masks(array, seed, share):
 @pytest.mark.parametrize("shape", ["rising", "falling", "flat", "late NaN", "only NaN", "spikes"])
 def test_orders_that_take_every_path(shape):
     n = 300_000
-    x = {"rising": np.arange(n, dtype=float), "falling": -np.arange(n, dtype=float), "flat": np.full(n, 2.5),
-         "late NaN": np.where(np.arange(n) > n - 3, np.nan, np.arange(n) % 7.0), "only NaN": np.full(n, np.nan),
-         "spikes": np.where(np.arange(n) % 4096 == 4095, np.arange(n) * 1.0, 0.0)}[shape]
+    x = {
+        "rising": np.arange(n, dtype=float),
+        "falling": -np.arange(n, dtype=float),
+        "flat": np.full(n, 2.5),
+        "late NaN": np.where(np.arange(n) > n - 3, np.nan, np.arange(n) % 7.0),
+        "only NaN": np.full(n, np.nan),
+        "spikes": np.where(np.arange(n) % 4096 == 4095, np.arange(n) * 1.0, 0.0),
+    }[shape]
     for dtype in ("f8", "f4"):
         y = x.astype(dtype)
         check(kernels.describe(y), y[y == y], np.flatnonzero(y == y))
@@ -80,7 +85,9 @@ def test_times():
 
 def test_frames_as_pandas_has_them():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.standard_normal(100_000), "k": rng.integers(-5, 5, 100_000), "b": rng.random(100_000) < 0.5})
+    frame = pd.DataFrame(
+        {"x": rng.standard_normal(100_000), "k": rng.integers(-5, 5, 100_000), "b": rng.random(100_000) < 0.5}
+    )
     frame.loc[::7, "x"] = np.nan
     frame["big"] = np.int64(2**60) + np.arange(100_000)
     for source in (frame, {name: frame[name].to_numpy() for name in frame}, frame.mojo.view()):
@@ -133,6 +140,10 @@ def test_what_has_no_statistics_is_named():
         kernels.describe(np.ones(3, ">f8"))
     with pytest.raises(MojoViewError, match="NoneType"):
         kernels.describe({"a": None})
-    for bad in (lambda: kernels.describe(), lambda: kernels.describe(np.ones(2), threads=-1), lambda: kernels.describe(3.5, thread=1)):
+    for bad in (
+        lambda: kernels.describe(),
+        lambda: kernels.describe(np.ones(2), threads=-1),
+        lambda: kernels.describe(3.5, thread=1),
+    ):
         with pytest.raises(MojoViewError):
             bad()

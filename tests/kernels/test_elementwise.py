@@ -24,7 +24,14 @@ from mojoview.memory.errors import (
 )
 
 UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
-COMPARES = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater}
+COMPARES = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+}
 
 
 def expected_binary(name, x, y):
@@ -111,7 +118,9 @@ def test_masks_leave_the_output_alone(x, data):
         if data.draw(st.booleans()):
             mask = np.random.default_rng(data.draw(st.integers(0, 9))).random(x.shape) < 0.4
             missing |= mask
-            sources[k] = masked_view(sources[k], mask, data.draw(st.sampled_from(["dense", "reversed", "stepped", "fortran"])), k == 2)
+            sources[k] = masked_view(
+                sources[k], mask, data.draw(st.sampled_from(["dense", "reversed", "stepped", "fortran"])), k == 2
+            )
     kernels.multiply(*sources)
     np.testing.assert_array_equal(out, np.where(missing, before, expected_binary("multiply", x, y)))
 
@@ -131,9 +140,15 @@ def test_copy_keeps_every_bit():
 
 def test_case_b60_shifted_output_is_refused():
     d = np.arange(10.0)
-    for x, y, out in [(d[1:], d[:-1], d[1:]), (d[:-1], np.ones(9), d[1:]), (np.ones(9), d[1:], d[:-1]), (d[::2], np.ones(5), d[:5]),
-                      (d[::-1], np.ones(10), d), (d.reshape(2, 5), np.ones((2, 5)), np.lib.stride_tricks.as_strided(d, (2, 5), (8, 8)))]:
-        with pytest.raises(OverlapError, match="memory with argument|reach some bytes twice"):
+    for x, y, out in [
+        (d[1:], d[:-1], d[1:]),
+        (d[:-1], np.ones(9), d[1:]),
+        (np.ones(9), d[1:], d[:-1]),
+        (d[::2], np.ones(5), d[:5]),
+        (d[::-1], np.ones(10), d),
+        (d.reshape(2, 5), np.ones((2, 5)), np.lib.stride_tricks.as_strided(d, (2, 5), (8, 8))),
+    ]:
+        with pytest.raises(OverlapError, match=r"memory with argument|reach some bytes twice"):
             kernels.subtract(x, y, out)
         with pytest.raises(ValueError, match="out"):
             kernels.subtract(x, y, out)
@@ -160,9 +175,13 @@ def test_case_b62_output_dtype_must_match():
 
 def test_case_b14_read_only_output_is_refused():
     frozen = np.frombuffer(bytes(80), "f8")
-    for call in (lambda: kernels.add(frozen, frozen, frozen), lambda: kernels.axpy(1.0, np.ones(10), frozen),
-                 lambda: kernels.copy(np.ones(10), mv.view(np.ones(10))), lambda: kernels.copy(np.zeros(4, "u1"), b"abcd"),
-                 lambda: kernels.add(np.ones(3), np.ones(3), np.broadcast_to(np.ones(1), (3,)))):
+    for call in (
+        lambda: kernels.add(frozen, frozen, frozen),
+        lambda: kernels.axpy(1.0, np.ones(10), frozen),
+        lambda: kernels.copy(np.ones(10), mv.view(np.ones(10))),
+        lambda: kernels.copy(np.zeros(4, "u1"), b"abcd"),
+        lambda: kernels.add(np.ones(3), np.ones(3), np.broadcast_to(np.ones(1), (3,))),
+    ):
         with pytest.raises((ReadOnlyError, OverlapError)):
             call()
     assert not frozen.any()
@@ -173,28 +192,51 @@ def test_case_b14_read_only_output_is_refused():
     assert target.all()
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda a: kernels.add(a, a[:3], a.copy()), ShapeError, r"argument 'y': expected shape \(6,\) like argument 'x', got \(3,\)"),
-    (lambda a: kernels.add(a, a.reshape(2, 3), a.copy()), ShapeError, "shape"),
-    (lambda a: kernels.add(a, a.astype("f4"), a.copy()), DTypeError, "argument 'y': expected dtype float64, got float32"),
-    (lambda a: kernels.add(a), ArgumentError, "missing a required argument: 'y'"),
-    (lambda a: kernels.add(a, a, a, a, a), ArgumentError, "too many"),
-    (lambda a: kernels.add(a, a, out=a, hold=1), ArgumentError, "hold"),
-    (lambda a: kernels.add([1], a, a), ArgumentError, "list"),
-    (lambda a: kernels.add(None, a, a), ArgumentError, "None"),
-    (lambda a: kernels.axpy("2", a, a.copy()), ArgumentError, "argument 'a': expected a number for float64, got str"),
-    (lambda a: kernels.axpy(2j, a, a.copy()), ArgumentError, "complex"),
-    (lambda a: kernels.axpy(10**400, a, a.copy()), KernelOverflowError, "fits float64"),
-    (lambda a: kernels.scale(300, a.astype("u1"), a.astype("u1")), KernelOverflowError, "fits uint8, got 300"),
-    (lambda a: kernels.scale(-1, a.astype("u8"), a.astype("u8")), KernelOverflowError, "fits uint64"),
-    (lambda a: kernels.add(a.astype("i8"), 2**63, a.astype("i8")), KernelOverflowError, "fits int64"),
-    (lambda a: kernels.scale(1.0, a.astype("i8"), a.astype("i8")), ArgumentError, "expected a number for int64, got float"),
-    (lambda a: kernels.compare(a, a, np.zeros(6, bool), op="less"), KernelValueError, "one of lt, le, eq, ne, ge, gt"),
-    (lambda a: kernels.scale(2, a != 0, a != 0), MojoViewError, "scale"),
-    (lambda a: kernels.add(a, a, a.copy(), threads=0), KernelValueError, "at least 1"),
-    (lambda a: kernels.add(a, a, a.copy(), threads=1.5), ArgumentError, "threads"),
-    (lambda a: kernels.add(a, mv.view(np.ma.array(np.zeros((1, 2, 3)), mask=True)), a), MaskError, "mask"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda a: kernels.add(a, a[:3], a.copy()),
+            ShapeError,
+            r"argument 'y': expected shape \(6,\) like argument 'x', got \(3,\)",
+        ),
+        (lambda a: kernels.add(a, a.reshape(2, 3), a.copy()), ShapeError, "shape"),
+        (
+            lambda a: kernels.add(a, a.astype("f4"), a.copy()),
+            DTypeError,
+            "argument 'y': expected dtype float64, got float32",
+        ),
+        (lambda a: kernels.add(a), ArgumentError, "missing a required argument: 'y'"),
+        (lambda a: kernels.add(a, a, a, a, a), ArgumentError, "too many"),
+        (lambda a: kernels.add(a, a, out=a, hold=1), ArgumentError, "hold"),
+        (lambda a: kernels.add([1], a, a), ArgumentError, "list"),
+        (lambda a: kernels.add(None, a, a), ArgumentError, "None"),
+        (
+            lambda a: kernels.axpy("2", a, a.copy()),
+            ArgumentError,
+            "argument 'a': expected a number for float64, got str",
+        ),
+        (lambda a: kernels.axpy(2j, a, a.copy()), ArgumentError, "complex"),
+        (lambda a: kernels.axpy(10**400, a, a.copy()), KernelOverflowError, "fits float64"),
+        (lambda a: kernels.scale(300, a.astype("u1"), a.astype("u1")), KernelOverflowError, "fits uint8, got 300"),
+        (lambda a: kernels.scale(-1, a.astype("u8"), a.astype("u8")), KernelOverflowError, "fits uint64"),
+        (lambda a: kernels.add(a.astype("i8"), 2**63, a.astype("i8")), KernelOverflowError, "fits int64"),
+        (
+            lambda a: kernels.scale(1.0, a.astype("i8"), a.astype("i8")),
+            ArgumentError,
+            "expected a number for int64, got float",
+        ),
+        (
+            lambda a: kernels.compare(a, a, np.zeros(6, bool), op="less"),
+            KernelValueError,
+            "one of lt, le, eq, ne, ge, gt",
+        ),
+        (lambda a: kernels.scale(2, a != 0, a != 0), MojoViewError, "scale"),
+        (lambda a: kernels.add(a, a, a.copy(), threads=0), KernelValueError, "at least 1"),
+        (lambda a: kernels.add(a, a, a.copy(), threads=1.5), ArgumentError, "threads"),
+        (lambda a: kernels.add(a, mv.view(np.ma.array(np.zeros((1, 2, 3)), mask=True)), a), MaskError, "mask"),
+    ],
+)
 def test_refusals_name_what_they_expected(call, error, text):
     with pytest.raises(error, match=text):
         call(np.arange(6.0))
@@ -206,4 +248,4 @@ def test_overflow_is_also_the_builtin():
     out = np.zeros(1, "u8")
     kernels.scale(2**64 - 1, np.ones(1, "u8"), out)  # exact: never through a float
     assert out[0] == 2**64 - 1
-    assert COMPARISONS == tuple(COMPARES)
+    assert tuple(COMPARES) == COMPARISONS

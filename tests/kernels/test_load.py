@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mojoview as mv
-from mojoview.kernels import compiler, loader
+from mojoview.kernels import build, compiler, loader
 from mojoview.kernels.diagnostics import Diagnostic
 from mojoview.memory import errors
 
@@ -253,3 +253,52 @@ def test_import_brings_no_compiler_parts():
     parts = ["loader", "compiler", "cache", "exports", "build", "module", "source", "elf", "diagnostics"]
     code = f"import sys, mojoview.kernels; print([p for p in {parts} if f'mojoview.kernels.{{p}}' in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+# ---- arguments that nobody means well
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((None,), {}, "path: expected a str or path-like, got NoneType"),
+        ((3,), {}, "path: expected a str or path-like, got int"),
+        (("a\0.mojo",), {}, "NUL"),
+        ((), {"flags": None}, "flags must be a sequence of strings"),
+        ((), {"flags": 3}, "flags must be a sequence of strings"),
+        ((), {"flags": (flag for flag in ["-D", "X=1"])}, "flags must be a sequence of strings"),
+        ((), {"flags": {"-D"}}, "flags must be a sequence of strings"),
+        ((), {"flags": ["-D", "a\0"]}, "NUL"),
+        ((), {"timeout": None}, "timeout: expected a number of seconds"),
+        ((), {"timeout": "1"}, "timeout: expected a number of seconds"),
+        ((), {"timeout": float("nan")}, "timeout: expected a number of seconds"),
+        ((), {"timeout": -1}, "timeout: expected a number of seconds"),
+        ((), {"timeout": True}, "timeout: expected a number of seconds"),
+        ((), {"progress": 3}, "progress: expected a callable, got int"),
+    ],
+)
+def test_arguments_of_wrong_types_are_refused(fake, arguments, options, text):
+    with pytest.raises(errors.ArgumentError, match=text):
+        mv.load(*(arguments or (fake.source,)), **options)
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path)]
+)
+def test_files_whose_reading_may_never_end_are_not_read(fake, make):
+    path = fake.source.with_name("endless.mojo")
+    make(path)
+    with pytest.raises(errors.ArgumentError, match="expected a regular file|cannot read"):
+        mv.load(path)
+
+
+def test_a_file_that_vanishes_while_it_is_compiled(fake, monkeypatch):
+    run_together = build.run_together
+
+    def vanish(*args, **options):
+        runs = run_together(*args, **options)
+        fake.source.unlink()
+        return runs
+
+    monkeypatch.setattr(build, "run_together", vanish)
+    with pytest.raises(errors.ArgumentError, match="cannot read .*No such file"):
+        mv.load(fake.source)
+    assert fake.left_over() == []

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.numbers import ALL, FLOATS, INTS, LAYOUTS, NUMBERS, UINTS, masked_view, number_arrays, spread, values, wide_sum
+from support.numbers import (
+    ALL,
+    FLOATS,
+    INTS,
+    LAYOUTS,
+    NUMBERS,
+    UINTS,
+    masked_view,
+    number_arrays,
+    spread,
+    values,
+    wide_sum,
+)
 
 import mojoview as mv
 from mojoview import kernels
@@ -63,8 +75,17 @@ def test_everything_to_one_number(name, dtype, layout):
                 assert got == expected or (got != got and expected != expected), (shape, got, expected)
             else:
                 assert_close(got, expected, array, name)
-            kind = {"sum": int if array.dtype.kind != "f" else float, "mean": float, "var": float, "std": float, "argmin": int, "argmax": int,
-                    "count": int, "any": bool, "all": bool}.get(name) or {"b": bool, "f": float}.get(array.dtype.kind, int)
+            kind = {
+                "sum": int if array.dtype.kind != "f" else float,
+                "mean": float,
+                "var": float,
+                "std": float,
+                "argmin": int,
+                "argmax": int,
+                "count": int,
+                "any": bool,
+                "all": bool,
+            }.get(name) or {"b": bool, "f": float}.get(array.dtype.kind, int)
             assert type(got) is kind
 
 
@@ -98,12 +119,24 @@ def test_any_layout_axis_and_mask(array, name, data):
     missing = np.zeros(array.shape, bool)
     source = array
     if array.ndim <= 2 and data.draw(st.booleans()):
-        missing = np.random.default_rng(data.draw(st.integers(0, 9))).random(array.shape) < data.draw(st.sampled_from([0.2, 0.9, 1.0]))
+        missing = np.random.default_rng(data.draw(st.integers(0, 9))).random(array.shape) < data.draw(
+            st.sampled_from([0.2, 0.9, 1.0])
+        )
         source = masked_view(array, missing, data.draw(st.sampled_from(["dense", "reversed", "stepped", "fortran"])))
     function = getattr(kernels, name)
-    lines = [(array.reshape(-1), missing.reshape(-1))] if axis is None else list(zip(
-        np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]), np.moveaxis(missing, axis, -1).reshape(-1, array.shape[axis]),
-        strict=True)) if array.size else None
+    lines = (
+        [(array.reshape(-1), missing.reshape(-1))]
+        if axis is None
+        else list(
+            zip(
+                np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]),
+                np.moveaxis(missing, axis, -1).reshape(-1, array.shape[axis]),
+                strict=True,
+            )
+        )
+        if array.size
+        else None
+    )
     if lines is None or (name in ("min", "max", "argmin", "argmax") and any(m.all() for _, m in lines)):
         if lines is not None or axis is None:
             with pytest.raises(ValueError, match="at least one element"):
@@ -147,7 +180,11 @@ def test_dot(dtype):
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "count", "any", "all"])
 def test_nothing_to_reduce(name, dtype):
     got = getattr(kernels, name)(np.empty(0, dtype))
-    assert got == {"sum": 0, "count": 0, "any": False, "all": True}[name] if name in ("sum", "count", "any", "all") else got != got
+    assert (
+        got == {"sum": 0, "count": 0, "any": False, "all": True}[name]
+        if name in ("sum", "count", "any", "all")
+        else got != got
+    )
     assert getattr(kernels, name)(np.empty((0, 3), dtype), axis=0).shape == (3,)
     assert getattr(kernels, name)(np.empty((0, 3), dtype), axis=1).shape == (0,)
 
@@ -249,10 +286,17 @@ def test_case_b54_nat_as_in_numpy():
 
 
 def test_case_b55_wide_accumulators():
-    for array, expected in [(np.full(300, 100, "i1"), 30000), (np.full((5, 60), 100, "i1").T, 30000), (np.full(300, -100, "i1"), -30000),
-                            (np.full(300, 255, "u1"), 76500), (np.full(70_000, 32767, "i2"), 2293690000),
-                            (np.full(3, 2**31 - 1, "i4"), 6442450941), (np.array([2**63, 2**63 - 1], "u8"), 18446744073709551615),
-                            (np.ones(300, bool), 300), (np.zeros(5, bool), 0)]:
+    for array, expected in [
+        (np.full(300, 100, "i1"), 30000),
+        (np.full((5, 60), 100, "i1").T, 30000),
+        (np.full(300, -100, "i1"), -30000),
+        (np.full(300, 255, "u1"), 76500),
+        (np.full(70_000, 32767, "i2"), 2293690000),
+        (np.full(3, 2**31 - 1, "i4"), 6442450941),
+        (np.array([2**63, 2**63 - 1], "u8"), 18446744073709551615),
+        (np.ones(300, bool), 300),
+        (np.zeros(5, bool), 0),
+    ]:
         got = kernels.sum(array)
         assert got == expected
         assert type(got) is int
@@ -352,6 +396,7 @@ def test_case_b14_read_only_input_is_fine():
         assert getattr(kernels, name)(frozen) == getattr(np, name if name != "count" else "size")(frozen)
     assert kernels.sum(memoryview(bytes(8)).cast("d")) == 0
     import pandas as pd
+
     assert kernels.sum(pd.Series([1.0, 2.0])) == 3.0
 
 

@@ -13,11 +13,9 @@ NATIVE = Path(__file__).parent
 PACKAGE = Path(mojoview.__file__).parent
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-Werror"]
-SANITIZERS = {
-    "plain": ["-O2"],
-    "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-    "threads": ["-O1", "-g", "-fsanitize=thread"],
-}
+SANITIZERS = {"plain": ["-O2"], "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+              "loops": ["-O0", "-g", "-DMV_NO_CLONES", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+              "mutant": ["-O0", "-DMV_NO_CLONES"], "threads": ["-O1", "-g", "-fsanitize=thread"]}
 
 
 def environment() -> dict[str, str]:
@@ -39,7 +37,8 @@ def run_c(
     Headers are looked for in `folders` first.
     """
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    include = [f"-I{folder}" for folder in folders] + [f"-I{PACKAGE / room}" for room in ("memory", "views", "sharing", "kernels")]
+    rooms = [PACKAGE / room for room in ("memory", "views", "sharing", "kernels")]
+    include = [f"-I{folder}" for folder in (*folders, *rooms)]
     inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
     flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
     command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]

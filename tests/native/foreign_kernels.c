@@ -1,5 +1,8 @@
 /* Functions that the tests call as foreign kernels. */
+#define _GNU_SOURCE
 #include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "abi.h"
 
@@ -65,10 +68,10 @@ int32_t sees(const mv_desc *x, const mv_desc *out) { /* what the descriptor says
     return 0;
 }
 void touch(const mv_desc *x) { ((double *)x->data)[0] += 1; }
-int32_t spin(const mv_desc *x, int64_t rounds) { /* busy: keeps a thread at work, and says so in x */
+int32_t spin(const mv_desc *x, int64_t rounds) { /* busy: keeps a thread at work, and says in x which one */
     volatile double sum = 0;
     for (int64_t k = 0; k < rounds; k++)
         sum += 1e-9;
-    ((double *)x->data)[0] = sum;
+    ((double *)x->data)[0] = (double)syscall(SYS_gettid);
     return 0;
 }

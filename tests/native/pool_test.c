@@ -1,4 +1,5 @@
-/* The pool without Python, under the thread sanitizer: every chunk once, the first failure wins, interrupts, many callers, forks. */
+/* The pool without Python, under the thread sanitizer: every chunk once, the first failure
+ * wins, interrupts, many callers, forks. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

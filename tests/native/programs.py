@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -41,3 +42,31 @@ def program(source: str, flavour: str = "plain", compiler: str = "gcc", flags: t
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment(), check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-8000:]}"
     return target
+
+
+def emulated(source: str) -> list[str]:
+    """The command that runs ``tests/native/<source>`` built for aarch64, emulated; skips where the tools are missing.
+
+    Emulation on x86 keeps x86's order of memory accesses: it shows that the build is right, not that the orders are.
+    """
+    compiler = "aarch64-linux-gnu-gcc"
+    runner = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+    if shutil.which(compiler) is None or runner is None:
+        pytest.skip(f"{compiler} or qemu-aarch64 is not installed")
+    target = Path(_PLACE.name) / f"{Path(source).stem}_aarch64"
+    include = [f"-I{PACKAGE / room}" for room in ("memory", "sharing")]
+    command = [
+        compiler,
+        "-std=gnu11",
+        "-O2",
+        "-static",
+        *WARNINGS,
+        *include,
+        str(NATIVE / source),
+        "-o",
+        str(target),
+        "-pthread",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-8000:]
+    return [runner, str(target)]

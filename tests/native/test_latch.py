@@ -112,3 +112,13 @@ def test_the_detector_finds_mutants(mutant, tmp_path):
         if result.returncode:
             break
     assert count(result, "torn") + count(result, "backwards") > 0, result.stdout
+
+
+def test_the_aarch64_build_under_emulation():
+    done = subprocess.run(
+        [*programs.emulated("latch_test.c"), "stress", "96", "8", "20000", "2", "threads"],
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

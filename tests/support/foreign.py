@@ -18,8 +18,21 @@ from mojoview.kernels import Kernel, Param, Signature
 def library() -> ctypes.CDLL:
     directory = tempfile.mkdtemp()
     target = Path(directory) / "foreign_kernels.so"
-    subprocess.run([build.COMPILERS[0], "-std=gnu11", "-O2", "-shared", "-fPIC", f"-I{build.PACKAGE / 'memory'}",
-                    str(build.NATIVE / "foreign_kernels.c"), "-o", str(target)], check=True, env=build.environment())
+    subprocess.run(
+        [
+            build.COMPILERS[0],
+            "-std=gnu11",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            f"-I{build.PACKAGE / 'memory'}",
+            str(build.NATIVE / "foreign_kernels.c"),
+            "-o",
+            str(target),
+        ],
+        check=True,
+        env=build.environment(),
+    )
     return ctypes.CDLL(str(target))
 
 

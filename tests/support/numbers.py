@@ -1,4 +1,4 @@
-"""Arrays of plain numbers in every layout, masks of every kind, and what NumPy says about them with wide accumulators."""
+"""Arrays of plain numbers in every layout, masks of every kind, and NumPy's sums with wide accumulators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import mojoview as mv
-from mojoview.views._view import with_mask
+from mojoview.views._assembly import with_mask
 
 BOOL, INTS, UINTS, FLOATS = ["?"], ["i1", "i2", "i4", "i8"], ["u1", "u2", "u4", "u8"], ["f2", "f4", "f8"]
 NUMBERS = INTS + UINTS + FLOATS
@@ -55,13 +55,17 @@ def spread(array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
 LAYOUTS = ["dense", "fortran", "reversed", "stepped", "field"]
 
 
-def masked_view(array: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], layout: str = "dense", writable: bool = False) -> mv.View:
+def masked_view(
+    array: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], layout: str = "dense", writable: bool = False
+) -> mv.View:
     """A view with a byte mask that has strides of its own."""
     return with_mask(mv.view(array, writable=writable), mv.view(spread(missing, layout)))
 
 
 @st.composite
-def number_arrays(draw: st.DrawFn, dtypes: list[str] = ALL, max_dims: int = 3, min_side: int = 0) -> np.ndarray[Any, Any]:
+def number_arrays(
+    draw: st.DrawFn, dtypes: list[str] = ALL, max_dims: int = 3, min_side: int = 0
+) -> np.ndarray[Any, Any]:
     shape = tuple(draw(st.lists(st.integers(min_side, 6), min_size=1, max_size=max_dims)))
     array = values(shape, draw(st.sampled_from(dtypes)), draw(st.integers(0, 50)), draw(st.booleans()))
     array = spread(array, draw(st.sampled_from(LAYOUTS)))

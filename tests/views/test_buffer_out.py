@@ -20,6 +20,7 @@ from mojoview.memory.errors import ExportedError, LayoutError, ReadOnlyError, Ze
 
 BITS = [buffers.WRITABLE, buffers.FORMAT, buffers.ND, 0x10, 0x20, 0x40, 0x80, 0x100]
 ALL_FLAGS = [sum(bits) for n in range(len(BITS) + 1) for bits in itertools.combinations(BITS, n)]
+ALL_FLAGS.remove(0x100)  # alone it is PyBUF_READ, no request, which Python 3.13 refuses for the exporter
 
 
 def check_request(source, flags, writable):
@@ -38,7 +39,7 @@ def check_request(source, flags, writable):
     )  # of a request without a shape NumPy's releases say 0, or ndim
     assert (ours.format is None) == (theirs.format is None)
     if ours.format is not None and source.dtype.names is None:
-        assert ours.format.lstrip(b"@=") in (theirs.format.lstrip(b"@="), b"l", b"L")
+        assert ours.format.lstrip(b"@=^") in (theirs.format.lstrip(b"@=^"), b"l", b"L")
     assert (ours.strides is None) == (theirs.strides is None)
     if source.size:
         assert ours.buf == theirs.buf
@@ -62,7 +63,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("writable", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_all_256_flag_combinations(layout, writable):
+def test_all_flag_combinations(layout, writable):
     source = LAYOUTS[layout]()
     source.flags.writeable = writable
     for flags in ALL_FLAGS:

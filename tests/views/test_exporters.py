@@ -34,6 +34,7 @@ def test_bytes_and_memoryviews(exporter):
     same_as_memoryview(mv.view(exporter), exporter)
 
 
+@pytest.mark.filterwarnings("ignore:The 'u' type code is deprecated")
 @pytest.mark.parametrize("code", [c for c in array.typecodes if c != "w"])
 def test_array_array(code):
     exporter = array.array(code, "ab" if code == "u" else [1, 2, 3])
@@ -253,7 +254,7 @@ def test_strides_offsets_and_suboffsets_of_a_c_exporter():
     ids=lambda o: type(o).__name__,
 )
 def test_what_exports_nothing_is_an_argument_error(obj):
-    with pytest.raises(ArgumentError, match="expected an ndarray, the buffer protocol or __array_interface__"):
+    with pytest.raises(ArgumentError, match="the buffer protocol, __array_interface__, __dlpack__"):
         mv.view(obj)
 
 
@@ -292,6 +293,19 @@ if sys.version_info >= (3, 12):
         assert exporter.live == 1
         consumers.clear()
         assert exporter.live == 0
+
+    def test_writable_memory_is_asked_for():
+        class OnRequest:
+            memory = bytearray(4)
+
+            def __buffer__(self, flags):
+                window = memoryview(self.memory)
+                return window if flags & 1 else window.toreadonly()
+
+        exporter = OnRequest()
+        assert mv.view(exporter).readonly
+        mv.view(exporter, writable=True)[2] = 7
+        assert exporter.memory[2] == 7
 
     def test_refused_views_give_the_export_back():
         for options in ({"writable": 3}, {"copy": 5}):

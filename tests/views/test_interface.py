@@ -245,6 +245,17 @@ def test_writing_is_granted_only_where_the_description_and_the_buffer_do():
     assert not mv.view(Exporter(shape=(1,), typestr="<f8", data=bytearray(8)), writable=True).readonly
 
 
+@pytest.mark.parametrize("copy", ["never", "if_needed", "always"])
+def test_a_copy_is_no_way_round_the_checks(copy):
+    # NumPy takes True for an offset of 1, and would believe the rest as well
+    exporter = Exporter(shape=(1,), typestr="<f8", data=bytearray(16), offset=True)
+    assert np.asarray(exporter).shape == (1,)
+    with pytest.raises(ArgumentError, match="got a bool"):
+        mv.view(exporter, copy=copy)
+    with pytest.raises(InterfaceError):
+        mv.view(Exporter(shape=(10**9,), typestr="<f8", data=bytearray(8)), copy=copy)
+
+
 class Raises:
     """Fails whatever is asked of it."""
 

@@ -30,6 +30,7 @@ def examine() -> dict[str, Any]:
 
     found = compiler.find_compiler(required=False)
     pandas_test = self_test()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "ok": pandas_test["ok"],
         "mojoview": mojoview.__version__,
@@ -37,8 +38,7 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in PACKAGES},
         "compiler": None if found is None else {"path": str(found.path), "version": found.version},
-        "cpu": {"name": _cpu_name(), "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-                "features": _cpu_features()},
+        "cpu": {"name": _cpu_name(), "cores": cores, "features": _cpu_features()},
         "pandas": pandas_test,
         "build": mojoview.build_config(),
     }
@@ -50,10 +50,13 @@ def describe(result: Mapping[str, Any]) -> str:
     rows += [(name, version or "not installed") for name, version in result["packages"].items()]
     rows.append(("Mojo compiler", f"{compiler['version']} at {compiler['path']}" if compiler
                  else "not installed: pip install 'mojoview[mojo]'"))
-    rows.append(("CPU", f"{cpu['name']}, {cpu['cores']} usable cores, {' '.join(cpu['features']) or 'no vector extensions'}"))
-    rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in result["pandas"].items() if name != "ok"]
+    features = " ".join(cpu["features"]) or "no vector extensions"
+    rows.append(("CPU", f"{cpu['name']}, {cpu['cores']} usable cores, {features}"))
+    facts = {name: value for name, value in result["pandas"].items() if name != "ok"}
+    rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in facts.items()]
     rows += [(f"build: {name.replace('_', ' ')}", str(value)) for name, value in result["build"].items()]
-    verdict = "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses its public routes"
+    verdict = ("everything works" if result["ok"]
+               else "pandas' internals are not as expected: mojoview uses its public routes")
     return f"{table(rows, indent='')}\n{verdict}"
 
 

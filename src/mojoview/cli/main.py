@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "demo":
             from mojoview.cli import demo
 
-            return emit(demo.run(quiet=arguments.json, use_mojo=not arguments.builtin), demo.describe, json=arguments.json)
+            result = demo.run(quiet=arguments.json, use_mojo=not arguments.builtin)
+            return emit(result, demo.describe, json=arguments.json)
         if arguments.command == "ring":
             from mojoview.cli import ring
 
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return emit(shm.collect(), shm.describe_collected, json=arguments.json)
         from mojoview.cli import bench
 
-        return emit(bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json), bench.describe, json=arguments.json)
+        result = bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json)
+        return emit(result, bench.describe, json=arguments.json)
     except MojoViewError as error:
         print(f"mojoview {arguments.command}: {error}", file=sys.stderr)
         return 1
@@ -50,11 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from mojoview.cli.ring import add_arguments as add_ring_arguments
 
-    parser = argparse.ArgumentParser(prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
+    parser = argparse.ArgumentParser(
+        prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="versions, compiler, CPU features, pandas self-test, build flags")
     demo = commands.add_parser("demo", help="the main job on 336,776 real flights (needs the demo extra)")
-    demo.add_argument("--builtin", action="store_true", help="do not compile the Mojo kernel even where a compiler is installed")
+    demo.add_argument("--builtin", action="store_true",
+                      help="do not compile the Mojo kernel even where a compiler is installed")
     bench = commands.add_parser("bench", help="the benchmark suite beside its peers (needs the bench extra)")
     bench.add_argument("pattern", nargs="?", default="", help="only benchmarks whose name contains this")
     bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["emit", "table"]
@@ -15,7 +15,7 @@ def emit(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str]
     return 0 if result["ok"] else 1
 
 
-def table(rows: list[tuple[str, ...]], *, figures: bool = False, indent: str = "  ") -> str:
+def table(rows: Sequence[Sequence[str]], *, figures: bool = False, indent: str = "  ") -> str:
     """Text columns, left-aligned; with `figures` all but the first are right-aligned."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = []

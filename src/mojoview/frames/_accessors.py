@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from mojoview.frames import _blocks
-from mojoview.frames._column import BlockView, ColumnView, make_column
+from mojoview.frames._column import BlockView, ColumnView
 from mojoview.frames._describe import describe
-from mojoview.frames._explain import facts_of_object, table
+from mojoview.frames._explain import facts_of_index, facts_of_object, table
 from mojoview.frames._frame import (
-    FrameView,
     block_views,
     column_view,
     frame_view,
@@ -22,16 +21,16 @@ from mojoview.frames._frame import (
     positions_of,
     single_block,
 )
-from mojoview.frames._records import install as install_records
-from mojoview.frames._storage import Copy, Layout, Missing, check_options, resolve, storage
+from mojoview.frames._index import index_view
+from mojoview.frames._storage import Copy, Layout, Missing, check_options
 from mojoview.frames._writing import assign, lease, require_copy_on_write
 from mojoview.memory.attachers import ATTACHERS
-from mojoview.memory.errors import AccessorError, ZeroCopyError
+from mojoview.memory.errors import AccessorError
 
 if TYPE_CHECKING:
     from mojoview.frames._shared import SharedFrame
 
-__all__ = ["AccessorDescriptor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
+__all__ = ["AccessorDescriptor", "ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
 
 
 class FrameAccessor:
@@ -55,9 +54,7 @@ class FrameAccessor:
     def __init__(self, obj: pd.DataFrame) -> None:
         self._obj = obj
 
-    def view(
-        self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
-    ) -> FrameView | ColumnView:
+    def view(self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """Views of the columns: all, some, or one.
 
         Parameters
@@ -69,28 +66,30 @@ class FrameAccessor:
             "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
             copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked and categorical columns: refuse, carry a byte mask (True = missing), or take the
-            values alone (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas'
-            own memory; that of a categorical is computed, for pandas stores none. NaN and NaT are ordinary values of
-            float and datetime columns.
+            Missing values of masked, categorical and Arrow columns: refuse, carry the mask, or take the values alone
+            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own bytes
+            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, for pandas
+            stores none. NaN and NaT are ordinary values of float and datetime columns.
         layout : {"any", "contiguous", "f", "c"}
             "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
             column has all of them when it lies in one piece.
 
         Returns
         -------
-        FrameView or ColumnView
+        FrameView, ColumnView, ArrowView or ChunkedView
             Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
             it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
             `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
             values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
-            and "values".
+            and "values". Arrow columns are a ColumnView where their items have their bytes in place, else the view
+            of `mojoview.views.arrow` that `explain` names (strings, booleans, lists, ...), and in several chunks a
+            `ChunkedView`: a copy that was asked for puts them together and makes bytes of booleans.
 
         Raises
         ------
         ZeroCopyError
-            A column is big-endian, unaligned, long double, Arrow's, or has not the layout. The message names column,
-            dtype, reason, remedy.
+            A column is big-endian, unaligned, long double, or has not the layout. The message names column, dtype,
+            reason, remedy.
         DTypeError
             A column holds references (object, Python strings) or no fixed-size numbers.
         MaskError
@@ -114,7 +113,8 @@ class FrameAccessor:
         """
         df = self._obj
         if columns is None:
-            if not (copy == "never" and na == "error" and layout == "any"):
+            plain = all(isinstance(option, str) for option in (copy, na, layout))  # arrays compare element by element
+            if not (plain and copy == "never" and na == "error" and layout == "any"):
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
         check_options(copy, na, layout)
@@ -122,9 +122,7 @@ class FrameAccessor:
             return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
-    def iview(
-        self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any"
-    ) -> ColumnView | FrameView:
+    def iview(self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the column at a position, where labels are duplicate or unknown.
 
         Parameters
@@ -225,7 +223,8 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, block, address, strides` (bytes), `contiguous, aligned, readonly`,
+            One row a column: `column, dtype, kind` (class of its view), `block, address` (of an Arrow column the first
+            buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
             `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
             the caller.
 
@@ -236,7 +235,7 @@ class FrameAccessor:
         Examples
         --------
         >>> import pandas as pd, mojoview
-        >>> df = pd.DataFrame({"x": [1.0], "name": ["a"]})
+        >>> df = pd.DataFrame({"x": [1.0], "thing": [object()]})
         >>> df.mojo.explain()["zero_copy"].tolist()
         [True, False]
         """
@@ -447,7 +446,7 @@ class SeriesAccessor:
     def __init__(self, obj: pd.Series) -> None:
         self._obj = obj
 
-    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
 
         Examples
@@ -501,62 +500,78 @@ class IndexAccessor:
     def __init__(self, obj: pd.Index) -> None:
         self._obj = obj
 
-    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView:
+    def view(self, *, level: Any = None, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
+
+        Parameters
+        ----------
+        level : int or label, optional
+            Of a MultiIndex, whose labels are tuples: the level whose codes are viewed. They point into
+            ``index.levels[level]``, where -1 stands for a missing label as among categories.
 
         Returns
         -------
-        ColumnView
+        ColumnView, ArrowView or ChunkedView
             Borrows the memory and keeps the Index, whose memory pandas never writes to while it lives. Never stale.
 
         Raises
         ------
         ZeroCopyError
-            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex consists of codes: view
-            ``index.codes[level]``.
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex is viewed level by level.
+        ArgumentError
+            There is no such level, or the Index has none.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, mojoview
+        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
+        (3,)
+        >>> index = pd.MultiIndex.from_product([["a", "b"], [10, 20]])
+        >>> np.asarray(index.mojo.view(level=1))
+        array([0, 1, 0, 1], dtype=int8)
+        """
+        check_options(copy, na, layout)
+        return index_view(self._obj, level, copy, na, layout)
+
+    def explain(self) -> pd.DataFrame:
+        """Where the labels lie, as `df.mojo.explain` for a column; one row a level of a MultiIndex.
 
         Examples
         --------
         >>> import pandas as pd, mojoview
-        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
-        (3,)
+        >>> pd.RangeIndex(3).mojo.explain()["reason"][0]
+        "its labels are computed, there is no memory; use copy='if_needed', or start, stop and step themselves"
         """
-        check_options(copy, na, layout)
-        index = self._obj
-        name = f"{type(index).__name__} of dtype {index.dtype}"
-        if isinstance(index, pd.MultiIndex):
-            raise ZeroCopyError(
-                f"view: {name} cannot be viewed: its labels are tuples, kept as codes for each level; "
-                "use mojoview.view(index.codes[level]) and index.levels[level].mojo.view()"
-            )
-        if isinstance(index, pd.RangeIndex):
-            if copy == "never":
-                raise ZeroCopyError(
-                    f"view: {name} cannot be shared without a copy: its labels are computed, there is no memory; "
-                    "use copy='if_needed', or start, stop and step themselves"
-                )
-            made = resolve(storage(index.to_numpy()), name, "always", na, layout)
-        else:
-            made = resolve(storage(_blocks.index_values(index)), name, copy, na, layout)
-        return make_column(made.view, index.dtype, None if made.copied else _IndexPin(index))
+        return table(facts_of_index(self._obj))
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
 
 
-class _IndexPin:
-    """Keeps an Index, which is registered as a user of its memory as long as it lives."""
+class ArrayAccessor:
+    """A zero-copy view of one of pandas' extension arrays (``pd.array(...)``, ``series.array``), as ``array.mojo``.
 
-    __slots__ = ("_index",)
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.array([1, None, 3], dtype="Int64").mojo.view(na="mask").data.shape
+    (3,)
+    """
 
-    stale = False
+    __slots__ = ("_obj",)
 
-    def __init__(self, index: pd.Index) -> None:
-        self._index = index
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
 
-    @property
-    def frozen(self) -> bool:
-        return _blocks.cow_enabled()
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
+        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+
+        pandas does not track who writes to an array that it did not make itself: such writes are seen.
+        """
+        return pd.Series(self._obj, copy=False).mojo.view(copy=copy, na=na, layout=layout)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
 
 
 # -- registration
@@ -586,8 +601,7 @@ class AccessorDescriptor:
 
 
 def register() -> None:
-    """Puts the accessors on DataFrame, Series and Index. Doing it again changes nothing and does not warn."""
-    install_records()
+    """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
     ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
     api = pd.api.extensions
     for owner, accessor, announce in (
@@ -598,3 +612,5 @@ def register() -> None:
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
             announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
         setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute
+    # pandas has no function that registers accessors of its arrays
+    setattr(api.ExtensionArray, "mojo", AccessorDescriptor(ArrayAccessor))  # noqa: B010

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from weakref import ref
+from weakref import finalize, ref
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ __all__ = [
     "inspect_column",
     "locate_block",
     "masked_parts",
+    "pin_new",
     "self_test",
     "take_column",
     "take_snapshot",
@@ -311,10 +312,10 @@ class PublicOrigin:
         obj = self._owner()
         if obj is None:
             return False
-        ours, count = memory_address(self._series), obj.shape[1] if obj.ndim == 2 else 1
+        ours, count = memory_place(self._series), obj.shape[1] if obj.ndim == 2 else 1
         # Where it was, most likely; else anywhere, for columns move when others come and go.
         return not any(
-            memory_address(_column(obj, position)) == ours
+            memory_place(_column(obj, position)) == ours
             for position in (*range(self._position, count), *range(min(self._position, count)))
         )
 
@@ -341,12 +342,15 @@ def public_values(series: Any) -> Any:
     return series.array
 
 
-def memory_address(series: Any) -> int:
-    """Where the numbers of a Series begin; 0 where it has none."""
+def memory_place(series: Any) -> Any:
+    """Where a Series lies: the address of its numbers, or all of Arrow's buffers; 0 where it has neither."""
+    from mojoview.frames._arrow import places
     from mojoview.frames._storage import storage
 
-    data = storage(public_values(series)).data
-    return 0 if data is None else _address(data)
+    kept = storage(public_values(series))
+    if kept.arrow is not None:
+        return places(kept.arrow.array)
+    return 0 if kept.data is None else _address(kept.data)
 
 
 # -- both -------------------------------------------------------------------------------------------------------------
@@ -407,6 +411,22 @@ def take_column(obj: Any, position: int) -> tuple[Any, Any]:
 def masked_parts(array: Any) -> tuple[Any, Any] | None:
     """Values and byte mask of a masked array, pandas' own memory; None where this pandas keeps them elsewhere."""
     return (array._data, array._mask) if MASKED else None
+
+
+def pin_new(obj: Any, keepers: Sequence[Sequence[Any]]) -> None:
+    """Makes pandas copy the columns of a new object before it writes to them, as long as their keepers live."""
+    if INTERNALS and hasattr(obj._mgr, "blocks"):
+        for position, column in enumerate(keepers):
+            block = locate_block(obj, position)[0]
+            for keeper in column:
+                block.refs.add_index_reference(keeper)
+        return
+    # A second user that public calls know of; it lives as long as the object, and not quite as long as the memory.
+    finalize(obj, _forget, obj.copy(deep=False)).atexit = False
+
+
+def _forget(shallow: Any) -> None:
+    """Nothing to do: what matters is that `shallow` was held until now."""
 
 
 def _require_internals(what: str) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from mojoview.frames._arrow import again
 from mojoview.views import View
-from mojoview.views._view import adopt
+from mojoview.views._assembly import adopt
 
-__all__ = ["BlockView", "ColumnView", "PandasView", "make_block", "make_column"]
+__all__ = ["BlockView", "ColumnView", "PandasView", "column_of", "make_block", "make_column"]
 
 
 class PandasView(View):
@@ -77,9 +78,9 @@ class ColumnView(PandasView):
     logical_dtype : dtype
     frozen, stale : bool
     offset : int
-        Where the column begins in its buffer, in elements; 0 for NumPy memory.
+        0: the view begins where the column does, also in a slice of an Arrow array.
     chunks : tuple of View
-        The contiguous pieces that make the column up: for NumPy memory the view itself.
+        The view itself, in one piece. Columns of several pieces are a `ChunkedView`, which has this attribute as well.
 
     Examples
     --------
@@ -101,6 +102,12 @@ class ColumnView(PandasView):
     def chunks(self) -> tuple[View, ...]:
         self.dtype  # noqa: B018
         return (self,)
+
+    def to_series(self, *, index: Any = None, name: Any = None) -> pd.Series:
+        """A Series over the same memory, of dtype `logical_dtype`; see `mojoview.frames.to_series`."""
+        from mojoview.frames._to_pandas import to_series
+
+        return to_series(self, index=index, name=name)
 
 
 class BlockView(PandasView):
@@ -125,6 +132,11 @@ def make_column(source: View, logical: Any, origin: Any) -> ColumnView:
     made._logical, made._origin = logical, origin
     adopt(made, source, origin)
     return made
+
+
+def column_of(found: Any, logical: Any, origin: Any) -> Any:
+    """A ColumnView where the items have their bytes in place; else the Arrow view as it is, a window of its own."""
+    return make_column(found, logical, origin) if isinstance(found, View) else again(found)
 
 
 def make_block(source: View, logical: Any, origin: Any, columns: pd.Index) -> BlockView:

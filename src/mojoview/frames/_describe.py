@@ -11,7 +11,10 @@ from mojoview import kernels
 from mojoview.frames import _blocks
 from mojoview.frames._frame import ColumnName, frame_view
 from mojoview.frames._storage import refusal, storage
-from mojoview.memory.errors import DTypeError
+from mojoview.memory.errors import DTypeError, ZeroCopyError
+from mojoview.views import View
+from mojoview.views.arrow import ArrowView
+from mojoview.views.chunked import ChunkedView
 
 __all__ = ["describe"]
 
@@ -28,7 +31,7 @@ def describe(df: pd.DataFrame, positions: Sequence[int] | None, threads: int | N
                 raise problem
     with frame_view(df, positions, "never", "mask", "any") as frame:
         found = kernels.describe(frame, threads=threads).columns
-        zones = [getattr(column.logical_dtype, "tz", None) for column in frame.values()]
+        zones = [zone_of(column.logical_dtype) for column in frame.values()]
         labels = frame.columns
     table = pd.DataFrame(index=labels)
     for name in STATISTICS:
@@ -45,11 +48,28 @@ def why_not(df: pd.DataFrame, position: int) -> Exception | None:
     values = _blocks.inspect_column(df, position)[1]
     kept = storage(values)
     name = ColumnName("column", df.columns, position, values.dtype)
-    if kept.reason or kept.data is None:
+    if kept.reason:
         return refusal(kept, name)
-    if kept.sentinel is not None or isinstance(values.dtype, pd.PeriodDtype) or kept.data.dtype.kind not in "?biufmM":
+    found = kept.data if kept.arrow is None else kept.arrow.shared
+    if isinstance(found, ChunkedView):
+        return ZeroCopyError(f"describe: {name} lies in {len(found.chunks)} chunks; view it with copy='if_needed'")
+    # Arrow's dates and times of day are integers whose dtype does not say so, as periods are.
+    counted = isinstance(found, View) and found.arrow_format is not None and found.dtype.kind != "M"
+    if (
+        kept.sentinel is not None
+        or isinstance(values.dtype, pd.PeriodDtype)
+        or isinstance(found, ArrowView)
+        or found is None
+        or found.dtype.kind not in "?biufmM"
+        or counted
+    ):
         return DTypeError(f"describe: {name} has no mean and spread; expected bool, numbers, datetimes or timedeltas")
     return None
+
+
+def zone_of(dtype: Any) -> Any:
+    """The time zone of a dtype, or None."""
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
 
 
 def in_zone(value: Any, zone: Any) -> Any:

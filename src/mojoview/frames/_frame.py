@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mojoview.frames._arrow import ArrowOrigin
 from mojoview.frames._blocks import Cell, cow_enabled, take_column, take_snapshot
-from mojoview.frames._column import BlockView, ColumnView, make_block, make_column
+from mojoview.frames._column import BlockView, column_of, make_block, make_column
 from mojoview.frames._storage import Copy, Layout, Missing, Resolved, Storage, refusal, resolve, storage
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
+    DTypeError,
+    FrameError,
     IndexingError,
     MaskError,
     MojoViewError,
     ReleasedError,
     ZeroCopyError,
 )
-from mojoview.views import view
+from mojoview.views import View, view
 
 __all__ = [
     "FrameView",
@@ -40,13 +43,16 @@ __all__ = [
 class FrameView:
     """A read-only view of the columns of a DataFrame, made by `df.mojo.view()`.
 
-    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Duplicate
+    A mapping from labels to `ColumnView`, in the order of the columns; each is made when it is asked for. Columns that
+    Arrow holds and whose items do not have their bytes in place are Arrow views (`mojoview.views.arrow`). Duplicate
     labels are reached by position, through `iloc`. While the view lives, the blocks that it covers are pinned: under
     Copy-on-Write pandas copies a block before it writes to it, and the view keeps what it saw.
 
     Attributes
     ----------
     columns : pandas.Index
+    index : pandas.Index or None
+        Of the rows; None for the parts of one column.
     shape : tuple of int
         (rows, columns), as of the DataFrame. `len()` counts columns.
     nbytes : int
@@ -66,9 +72,11 @@ class FrameView:
     [('x', (2,), 'float64'), ('n', (2,), 'int64')]
     """
 
-    __slots__ = ("__weakref__", "_ready", "_snapshot", "columns")
+    __slots__ = ("__weakref__", "_may_copy", "_ready", "_snapshot", "columns", "index")
 
     columns: pd.Index
+    index: pd.Index | None
+    _may_copy: bool
     _ready: Mapping[int, Resolved]
     _snapshot: Any
 
@@ -78,15 +86,15 @@ class FrameView:
     # -- the mapping
     # ------------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, label: Any) -> ColumnView:
+    def __getitem__(self, label: Any) -> Any:
         return self.iloc(position_of(self.columns, label))
 
-    def iloc(self, position: int) -> ColumnView:
+    def iloc(self, position: int) -> Any:
         """The column at a position, counted from 0 or from the end.
 
         Returns
         -------
-        ColumnView
+        ColumnView, ArrowView or ChunkedView
             Borrows the memory and pins it on its own: it outlives this FrameView.
 
         Raises
@@ -100,7 +108,7 @@ class FrameView:
         cell = snapshot.cell(position)
         if ready is None:  # plain numbers, as they lie in the block
             return make_column(view(cell.values), cell.values.dtype, snapshot.origin(cell))
-        return make_column(ready.view, cell.values.dtype, None if ready.copied else snapshot.origin(cell))
+        return column_of(ready.view, cell.values.dtype, origin_of(ready, snapshot.origin(cell)))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.columns)
@@ -114,10 +122,10 @@ class FrameView:
     def keys(self) -> pd.Index:
         return self.columns
 
-    def values(self) -> Iterator[ColumnView]:
+    def values(self) -> Iterator[Any]:
         return (self.iloc(i) for i in range(len(self.columns)))
 
-    def items(self) -> Iterator[tuple[Any, ColumnView]]:
+    def items(self) -> Iterator[tuple[Any, Any]]:
         """(label, ColumnView) of each column in order, duplicates included."""
         return zip(self.columns, self.values(), strict=True)
 
@@ -130,26 +138,121 @@ class FrameView:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns' values, masks not counted."""
+        """Bytes of the columns' values, masks not counted; of Arrow's strings, lists and the like all they refer to."""
         self._open()
-        return sum(column.nbytes for column in self.values())
+        total = 0
+        for position, column in enumerate(self.values()):
+            ready = self._ready.get(position)
+            in_place = isinstance(column, View) or ready is None or ready.arrow is None
+            total += column.nbytes if in_place else int(ready.arrow.chunks.nbytes)  # type: ignore[union-attr]
+        return total
 
     @property
     def frozen(self) -> bool:
         """Whether pandas cannot write to any column's memory; see `ColumnView.frozen`."""
         self._open()
-        return cow_enabled() or sum(ready.copied for ready in self._ready.values()) == len(self.columns)
+        own = sum(ready.copied or ready.arrow is not None for ready in self._ready.values())
+        return cow_enabled() or own == len(self.columns)
 
     @property
     def stale(self) -> bool:
         """Whether the frame has moved any of the columns since, or a column is a copy; see `ColumnView.stale`."""
-        return self._open().stale or any(ready.copied for ready in self._ready.values())
+        return self._open().stale or any(
+            ready.copied or (ready.arrow is not None and ready.arrow.moved) for ready in self._ready.values()
+        )
 
     def block(self, dtype: Any = None) -> BlockView:
         """The one block that holds the columns of a dtype, as a 2-D view; see `df.mojo.block`."""
         if any(ready.copied for ready in self._ready.values()):
             raise ZeroCopyError("block: the view holds copies of columns, which lie in no block")
         return single_block(self._open(), self.columns, dtype)
+
+    # -- to others
+    # --------------------------------------------------------------------------------------------------------
+
+    def to_dict_of_views(self) -> dict[Any, Any]:
+        """Labels to views, for code that takes plain dictionaries.
+
+        Raises
+        ------
+        ColumnError
+            Labels repeat; `items()` gives them all.
+        """
+        if not self.columns.is_unique:
+            raise ColumnError("to_dict_of_views: labels repeat, and a dictionary has each once; use items()")
+        return dict(self.items())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A DataFrame over the same memory, with the same dtypes, columns and index.
+
+        Returns
+        -------
+        DataFrame
+            Borrows the memory, one block a column; see `mojoview.frames.to_series`. Neither frame sees what is written
+            to the other.
+
+        Raises
+        ------
+        DTypeError, MaskError, ZeroCopyError, FrameError
+            As `mojoview.frames.to_series`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> df.mojo.view().to_pandas().mojo.view("x").ptr == df.mojo.view("x").ptr
+        True
+        """
+        from mojoview.frames._to_pandas import assemble
+
+        snapshot = self._open()
+        dtypes = [snapshot.cell(position).values.dtype for position in range(len(self.columns))]
+        return assemble(list(self.values()), self.columns, self.index, "to_pandas", dtypes)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table over the same memory; see `__arrow_c_stream__`, which needs no pyarrow.
+
+        Raises
+        ------
+        FrameError
+            pyarrow is not installed; otherwise as `__arrow_c_stream__`.
+        """
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise FrameError("to_arrow: needs pyarrow: pip install 'mojoview[arrow]'") from error
+        return pa.table(self)
+
+    def __arrow_c_schema__(self) -> Any:
+        from mojoview.frames._to_arrow import export_schema
+
+        return export_schema(self)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Capsule of record batches in the columns' own buffers, for any consumer of Arrow.
+
+        The index is left out. Categories go out as dictionaries, zones and periods with their type; a byte mask, NaT
+        and the code -1 become a fresh validity bitmap. The frame is cut into batches where a column's chunks end.
+
+        Returns
+        -------
+        capsule
+            Borrows the memory. Each array keeps its block pinned until the consumer releases it, so that writes through
+            pandas never reach the consumer (under Copy-on-Write).
+
+        Raises
+        ------
+        ZeroCopyError, LayoutError, DTypeError, MaskError
+            Arrow has no words for a column: booleans kept as bytes, strides, complex numbers, categories that are
+            objects. A view taken with ``copy="if_needed"`` packs the booleans and gathers the strided columns.
+
+        Notes
+        -----
+        Source: Apache Arrow, "The Arrow PyCapsule Interface". No casts are made. Thread safety: any thread.
+        """
+        from mojoview.frames._to_arrow import export_stream
+
+        return export_stream(self)
 
     @property
     def closed(self) -> bool:
@@ -188,6 +291,12 @@ class FrameView:
         return frame_html(self)
 
 
+def origin_of(made: Resolved, origin: Any) -> Any:
+    if made.copied:
+        return None
+    return origin if made.arrow is None else ArrowOrigin(origin, made.arrow)
+
+
 _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 
 
@@ -200,6 +309,8 @@ def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing
     snapshot = take_snapshot(df, positions)
     made = FrameView.__new__(FrameView)
     made._snapshot = snapshot
+    made._may_copy = copy != "never"
+    made.index = df.index
     made.columns = df.columns if positions is None else df.columns[list(positions)]
     if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
@@ -257,7 +368,7 @@ class ColumnName:
         return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
-def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> ColumnView | FrameView:
+def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout) -> Any:
     """The column at a position; a FrameView of its parts where it consists of several arrays."""
     values, origin = take_column(obj, position)
     kept = storage(values)
@@ -268,7 +379,7 @@ def column_view(obj: Any, position: int, copy: Copy, na: Missing, layout: Layout
     if kept.parts and copy == "never":
         return _parts_view(_Parts(origin, kept), name, na, layout)
     made = resolve(kept, name, copy, na, layout)
-    return make_column(made.view, values.dtype, None if made.copied else origin)
+    return column_of(made.view, values.dtype, origin_of(made, origin))
 
 
 class _Parts:
@@ -300,6 +411,8 @@ class _Parts:
 def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) -> FrameView:
     made = FrameView.__new__(FrameView)
     made._snapshot = parts
+    made._may_copy = False
+    made.index = None
     made.columns = pd.Index(list(parts.parts))
     made._ready = {
         position: resolve(part, f"{which!r} of {name}", "never", na, layout)
@@ -317,7 +430,10 @@ def block_views(snapshot: Any, columns: pd.Index) -> tuple[BlockView, ...]:
 
 
 def single_block(snapshot: Any, columns: pd.Index, dtype: Any) -> BlockView:
-    wanted = None if dtype is None else pd.api.types.pandas_dtype(dtype)
+    try:
+        wanted = None if dtype is None else pd.api.types.pandas_dtype(dtype)
+    except Exception as error:  # TypeError, ValueError, SyntaxError: NumPy's parser is not choosy
+        raise DTypeError(f"block: expected a dtype, got {dtype!r} ({error})") from error
     arrays = snapshot.arrays()
     matching = [number for number, (values, _) in enumerate(arrays) if wanted is None or values.dtype == wanted]
     if len(matching) != 1:
@@ -342,6 +458,8 @@ def _block(snapshot: Any, columns: pd.Index, number: int) -> BlockView:
     labels = columns[positions]
     name = ColumnName("block of columns", list(labels), None, values.dtype)
     kept = storage(values)
+    if kept.arrow is not None:
+        raise ZeroCopyError(f"block: {name} lies in Arrow's buffers, one column each; use df.mojo.view()")
     if kept.data is None or kept.reason:
         raise refusal(kept, name)
     if kept.missing():

@@ -65,7 +65,11 @@ def _shape(obj: Any) -> str:
 
 
 def _strides(fact: Fact) -> str:
-    return "no numbers" if fact.strides is None else f"strides ({', '.join(map(str, fact.strides))})"
+    return _without_strides(fact) if fact.strides is None else f"strides ({', '.join(map(str, fact.strides))})"
+
+
+def _without_strides(fact: Fact) -> str:
+    return fact.kind if fact.zero_copy and fact.kind else "no numbers"
 
 
 def _verdict(fact: Fact) -> str:
@@ -177,7 +181,7 @@ def _slabs(facts: Sequence[Fact], rows: int, clipped: bool) -> list[_Slab]:
 
 def _order(members: Sequence[Fact]) -> str:
     if members[0].strides is None:
-        return "no numbers"
+        return _without_strides(members[0])
     if all(fact.contiguous for fact in members):
         return "columns in one piece"
     return f"stride {members[0].strides[-1]} bytes"
@@ -215,7 +219,7 @@ def _memory_slab(slab: _Slab) -> str:
     strips = []
     for k, fact in enumerate(slab.facts):
         apart = fact.strides is not None and not fact.contiguous
-        fill = "url(#mojoview-none)" if fact.strides is None else slab.hue
+        fill = "url(#mojoview-none)" if fact.strides is None and not fact.zero_copy else slab.hue
         dash = f"stroke-dasharray='5 4' stroke='{slab.hue}' stroke-width='{height - 4}' fill='none'"
         shape = (
             f"<path d='M0 {k * height + height / 2 - 1} H{width}' {dash} opacity='.3'/>"

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
-from mojoview.frames import _blocks
-from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, ZeroCopyError
-from mojoview.views import View, view
-from mojoview.views._view import with_mask
+from mojoview.frames import _arrow, _blocks
+from mojoview.memory.errors import ArgumentError, DTypeError, MaskError, MojoViewError, ZeroCopyError
+from mojoview.views import view
+from mojoview.views._assembly import with_mask
 
 __all__ = ["Copy", "Layout", "Missing", "Storage", "check_options", "resolve", "storage"]
 
@@ -39,6 +39,7 @@ class Storage(NamedTuple):
     error: type[Exception] = ZeroCopyError
     convert: Callable[[], Storage] | None = None  #: makes a fresh copy that can be handed out
     parts: Mapping[str, Storage] = _NOTHING  #: of a column that consists of several arrays
+    arrow: _arrow.ArrowColumn | None = None  #: of a column that Arrow holds; `data` is None then
 
     @property
     def zero_copy(self) -> bool:
@@ -46,6 +47,8 @@ class Storage(NamedTuple):
 
     def missing(self) -> int:
         """How many elements are missing; reads the mask, or the codes."""
+        if self.arrow is not None:
+            return self.arrow.missing()
         if self.mask is not None:
             return int(np.count_nonzero(self.mask))
         if self.sentinel is None or self.data is None:
@@ -155,44 +158,19 @@ def _sparse(array: Any) -> Storage:
 
 
 def _string(array: Any) -> Storage:
-    if array.dtype.storage == "pyarrow":
-        return Storage(
-            None,
-            reason="its text is held by Arrow, as offsets and bytes of varying length",
-            remedy="hand the column to an Arrow consumer, or view its categories: astype('category')",
-        )
     return Storage(
         None,
         reason="its items are references to Python strings",
         error=DTypeError,
-        remedy="view its categories: astype('category')",
+        remedy="use astype('string[pyarrow]') to keep the text in place, or view its categories: astype('category')",
     )
 
 
-def _arrow(array: Any) -> Storage:
-    dtype = array.dtype
+def _from_arrow(array: Any) -> Storage:
     try:
-        target = np.dtype(dtype.numpy_dtype)
-    except (NotImplementedError, TypeError):
-        target = np.dtype(object)
-    if target.kind not in "?biufcmM":
-        return Storage(
-            None,
-            reason=f"{dtype} has no fixed-size numbers",
-            error=DTypeError,
-            remedy="hand the column to an Arrow consumer",
-        )
-
-    def convert() -> Storage:
-        return Storage(array.to_numpy(target, na_value=np.zeros((), target)[()]), np.asarray(array.isna()))
-
-    how = "one bit a value" if target.kind == "b" else "with validity bits of its own"
-    return Storage(
-        None,
-        reason=f"its memory belongs to Arrow ({how})",
-        remedy=f"use astype('{target}') or copy='if_needed'",
-        convert=convert,
-    )
+        return Storage(None, arrow=_arrow.read(array))
+    except MojoViewError as error:
+        return Storage(None, reason=str(error), error=type(error), remedy="decode it with astype()")
 
 
 def _unwrapped(array: Any) -> Storage:
@@ -207,8 +185,8 @@ _READERS: tuple[tuple[Any, Callable[[Any], Storage]], ...] = (
     ((pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray), _masked),
     (pd.arrays.IntervalArray, _interval),
     (pd.arrays.SparseArray, _sparse),
-    ((pd.arrays.StringArray, pd.arrays.ArrowStringArray), _string),
-    (pd.arrays.ArrowExtensionArray, _arrow),
+    (pd.arrays.ArrowExtensionArray, _from_arrow),  # ArrowStringArray is one
+    (pd.arrays.StringArray, _string),
     (pd.arrays.NumpyExtensionArray, _unwrapped),
 )
 
@@ -221,15 +199,16 @@ _CHOICES = {"copy": get_args(Copy), "na": get_args(Missing), "layout": get_args(
 
 def check_options(copy: Copy, na: Missing, layout: Layout) -> None:
     for (name, choices), value in zip(_CHOICES.items(), (copy, na, layout), strict=True):
-        if value not in choices:
+        if not isinstance(value, str) or value not in choices:
             raise ArgumentError(f"view({name}={value!r}): expected one of {', '.join(map(repr, choices))}")
 
 
 class Resolved(NamedTuple):
     """A view of a column's values, and whether they had to be copied."""
 
-    view: View
+    view: Any  #: View; ArrowView or ChunkedView of a column that Arrow holds and that has no array of its own
     copied: bool
+    arrow: _arrow.ArrowColumn | None = None
 
 
 def resolve(kept: Storage, what: object, copy: Copy, na: Missing, layout: Layout) -> Resolved:
@@ -241,6 +220,8 @@ def resolve(kept: Storage, what: object, copy: Copy, na: Missing, layout: Layout
         kept, copied = kept.convert(), True
         if kept.reason:  # a sparse column of objects is dense, and still of objects
             raise refusal(kept, what, copy)
+    if kept.arrow is not None:
+        return _resolve_arrow(kept.arrow, what, copy, na, layout)
     data = kept.data
     assert data is not None
     if layout != "any" and not data.flags.contiguous:
@@ -262,6 +243,13 @@ def resolve(kept: Storage, what: object, copy: Copy, na: Missing, layout: Layout
     how: Copy = "always" if copied else "never"
     values = view(data, copy=how)
     return Resolved(values if mask is None else with_mask(values, view(mask, copy=how)), copied)
+
+
+def _resolve_arrow(column: _arrow.ArrowColumn, what: object, copy: Copy, na: Missing, layout: Layout) -> Resolved:
+    if na == "error":
+        _arrow.refuse_missing(column, what)
+    found, copied = _arrow.shape_up(column, what, copy, layout)
+    return Resolved(found.data if na == "ignore" else found, copied, column)
 
 
 def refusal(kept: Storage, what: object, copy: str = "never") -> Exception:

@@ -95,6 +95,11 @@ def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
     kept = storage(values)
     if kept.reason:
         raise refusal(kept, f"{what} of dtype {values.dtype}")
+    if kept.arrow is not None:
+        raise ReadOnlyError(
+            f"{what} of dtype {values.dtype}: Arrow's memory is immutable; publish finished memory with "
+            "df.mojo.assign(), or convert the column with astype() to a NumPy dtype"
+        )
     if kept.sentinel is not None:
         raise DTypeError(
             f"{what}: expected numbers, got the codes of {values.dtype}, and a code without its category breaks "

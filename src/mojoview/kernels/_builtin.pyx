@@ -1,12 +1,13 @@
-"""The built-in kernels: the native drivers and their contexts, made callable; and `describe`, on many arrays at once."""
+"""The built-in kernels: native drivers and their contexts, made callable; and `describe`, on many arrays at once."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from mojoview.kernels._call cimport (
-    GIL_WORTH, MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, acquire, check_input,
-    let_go, mv_frame, mv_run, native_kernel, python_value, raise_status, run_parallel, thread_count,
+    GIL_WORTH, MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, acquire,
+    check_input, let_go, mv_frame, native_kernel, python_value, raise_status,
 )
+from mojoview.kernels._pool cimport mv_run, run_parallel, thread_count
 from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
 
 from mojoview.memory.errors import KernelMemoryError
@@ -16,14 +17,16 @@ cdef extern from "stdlib.h" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
 
-
 cdef extern from "builtin.h" nogil:
     ctypedef struct mv_elementwise
     ctypedef struct mv_reduction
     const mv_elementwise *mv_elementwise_of(int op)
-    int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run)
-    int32_t mv_run_compare(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run)
-    int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run)
+    int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                               const mv_run *run)
+    int32_t mv_run_compare(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                           const mv_run *run)
+    int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                             const mv_run *run)
     const mv_reduction *mv_reduction_of(int op)
     int mv_reduction_result(const void *ctx, int type)
     enum:
@@ -63,7 +66,8 @@ cdef dict REDUCTIONS = {
     "argmax": MV_ARGMAX, "count": MV_COUNT, "any": MV_ANY, "all": MV_ALL, "dot": MV_DOT,
 }
 cdef dict ELEMENTWISE = {
-    "add": MV_ADD, "subtract": MV_SUBTRACT, "multiply": MV_MULTIPLY, "scale": MV_SCALE, "axpy": MV_AXPY, "clip": MV_CLIP, "copy": MV_COPY,
+    "add": MV_ADD, "subtract": MV_SUBTRACT, "multiply": MV_MULTIPLY, "scale": MV_SCALE, "axpy": MV_AXPY,
+    "clip": MV_CLIP, "copy": MV_COPY,
 }
 
 
@@ -92,10 +96,8 @@ def builtin_kernel(signature):
     Examples
     --------
     >>> from mojoview.kernels.signature import Param, Signature
-    >>> builtin_kernel(Signature("sum", (Param("x", "in", "T", None),), result="T"))([1, 2])
-    Traceback (most recent call last):
-        ...
-    mojoview.memory.errors.ArgumentError: view(list): expected an ndarray, the buffer protocol or __array_interface__; copy='if_needed' converts through NumPy
+    >>> builtin_kernel(Signature("sum", (Param("x", "in", "T", None),), result="T"))(b"\\x01\\x02")
+    3
     """
     cdef int flags = MV_TAKES_MASKS | MV_EQUAL_SHAPES
     cdef str name = signature.name

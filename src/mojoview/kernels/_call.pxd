@@ -2,15 +2,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
+from mojoview.kernels._pool cimport mv_run
 from mojoview.memory.abi cimport mv_desc, mv_value
 
 
 cdef extern from "numeric.h" nogil:
-    ctypedef int64_t (*mv_task)(void *state, int64_t chunk) noexcept nogil
-    ctypedef struct mv_run:
-        int64_t (*parallel)(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
-        int32_t threads
-        int32_t axis
     ctypedef int32_t (*mv_driver)(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
                                   const mv_run *run) noexcept nogil
 
@@ -87,7 +83,7 @@ cdef class Kernel:
     cdef uint8_t value_code[14]      # scalars in their order; bits 0: the arrays' common dtype
     cdef uint8_t value_bits[14]
     cdef int values
-    cdef int option                  # an argument beside the signature's own: OPTION_NONE, OPTION_DDOF, OPTION_COMPARISON
+    cdef int option                  # an argument beside the signature's own: one of OPTION_...
     cdef uint8_t return_code
     cdef uint8_t return_bits
     cdef object call_form            # inspect.Signature
@@ -98,12 +94,10 @@ cdef class Kernel:
 
 
 # For the modules that make kernels and run them on many arrays.
-cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option,
-                          int flags)
+cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type,
+                          int option, int flags)
 cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1
 cdef void let_go(mv_frame *frame) noexcept
-cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil
-cdef int thread_count(object threads) except -1
 cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1
 cdef int raise_status(object signature, int64_t word) except -1
 cdef object python_value(mv_value value, const mv_desc *d)

@@ -8,6 +8,7 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
+from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
@@ -16,16 +17,17 @@ from mojoview.memory._lease cimport borrow, give_back
 from mojoview.views._view cimport View, view_enter, view_leave
 
 import array
-import atexit
 import mmap
-import os
+from operator import index
 
 import numpy as np
 
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
+from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import ArgumentError, DTypeError, KernelError, KernelOverflowError, KernelValueError, ShapeError
 from mojoview.views import view
+from mojoview.views._protocols import has_accessor
 
 cnp.import_array()
 
@@ -34,8 +36,6 @@ cdef extern from "Python.h":
     size_t PyVectorcall_NARGS(size_t nargsf)
     object PyVectorcall_Call(object callable, object args, object kwargs)
     PyObject **PySequence_Fast_ITEMS(object)
-    int PyErr_CheckSignals()            # both leave the exception set, for `raise_pending`
-    void PyErr_SetString(object kind, const char *message)
     PyObject *PyErr_Occurred()
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     void PyType_Modified(type)
@@ -88,59 +88,8 @@ cdef extern from "plain.h":
     bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray)
     bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
 
-cdef extern from "pool.h" nogil:
-    ctypedef int (*mv_poll)(int forked) noexcept nogil
-    int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll)
-    void mv_pool_stop()
-    int mv_pool_cpus()
-    ctypedef struct pool_t:
-        int limit
-    pool_t mv_pool
-
 cdef enum:
     NO_AXIS = -1
-
-
-# -- the pool -----------------------------------------------------------------------------------------------------------------
-
-cdef int poll_signals(int forked) noexcept with gil:
-    """Nonzero, with an exception set, to stop the job."""
-    if forked:
-        PyErr_SetString(KernelError, b"the process was forked while a kernel ran: in the child its workers are gone")
-        return 1
-    return PyErr_CheckSignals()
-
-
-cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil:
-    return mv_pool_run(run.threads, chunks, task, state, poll_signals)
-
-
-cdef int thread_count(object threads) except -1:
-    """The `threads=` argument; 0 leaves the choice to the pool."""
-    if threads is None:
-        return 0
-    if not hasattr(threads, "__index__") or isinstance(threads, bool):
-        raise ArgumentError(f"threads: expected None or an int, got {type(threads).__name__}")
-    if threads < 1:
-        raise KernelValueError(f"threads: expected at least 1, got {threads}")
-    return min(threads, 1024)
-
-
-def _stop_pool():
-    with nogil:
-        mv_pool_stop()
-
-
-def _open_pool():
-    setting = os.environ.get("MOJOVIEW_THREADS", "")
-    if setting:
-        if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(f"environment variable MOJOVIEW_THREADS: expected an int from 1, got {setting!r}")
-        mv_pool.limit = min(int(setting), 1024)
-    atexit.register(_stop_pool)
-
-
-_open_pool()
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------------------
@@ -262,12 +211,16 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
             return 0
     elif isinstance(obj, View):
         return enter(frame, at, <View>obj)
-    elif hasattr(type(obj), "mojo"):
+    elif has_accessor(obj):
         column = obj.mojo.view(na="mask") if masks else obj.mojo.view()
         if not isinstance(column, View):
             raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
         return enter(frame, at, <View>column)
-    return enter(frame, at, <View>view(obj, writable=writes))
+    shared = view(obj, writable=writes)
+    if not isinstance(shared, View):  # Arrow's strings, bits, lists and chunks have no array of their own
+        raise DTypeError(f"{operation}(): expected one array whose items have their bytes in place, got a "
+                         f"{type(shared).__name__}; take its parts or its chunks, or mojoview.view(obj, copy='if_needed')")
+    return enter(frame, at, <View>shared)
 
 
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
@@ -277,31 +230,39 @@ cdef inline bint is_number(object obj):
     return isinstance(obj, (float, int, np.generic))
 
 
+cdef object scalar_name(Kernel self, int param):
+    """-1 stands for the option ddof."""
+    return self.signature.params[param].name if param >= 0 else "ddof"
+
+
 cdef int convert(Kernel self, int param, object obj, int code, int bits, mv_value *value) except -1:
     """A Python number as a scalar of the dtype: integers exactly, and never through a float."""
-    if type(obj) is float and code == MV_FLOAT:
+    if type(obj) is float and code == MV_FLOAT and bits > 16:
         value.f64 = <double>obj
         return 0
     if code == MV_FLOAT:
         if not isinstance(obj, (float, int, np.floating, np.integer, np.bool_)):
-            raise number_refusal(self.signature, self.signature.params[param].name, f"float{bits}", obj, True)
+            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, True)
         try:
             value.f64 = float(obj)
         except OverflowError:
-            raise number_refusal(self.signature, self.signature.params[param].name, f"float{bits}", obj, False) from None
+            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, False) from None
+        if bits == 16:  # rounded once, as NumPy does: kernels compute in float32
+            with np.errstate(over="ignore", under="ignore"):
+                value.f64 = float(np.float16(value.f64))
         return 0
     if code == MV_BOOL:
         if not isinstance(obj, (bool, np.bool_)):
-            raise number_refusal(self.signature, self.signature.params[param].name, "bool", obj, True)
+            raise number_refusal(self.signature, scalar_name(self, param), "bool", obj, True)
         value.i64 = 1 if obj else 0
         return 0
     name = f"{'u' if code == MV_UINT else ''}int{bits}"
     if not isinstance(obj, (int, np.integer)):
-        raise number_refusal(self.signature, self.signature.params[param].name, name, obj, True)
+        raise number_refusal(self.signature, scalar_name(self, param), name, obj, True)
     number = int(obj)
     low, high = RANGES[name]
     if not low <= number <= high:
-        raise number_refusal(self.signature, self.signature.params[param].name, name, obj, False)
+        raise number_refusal(self.signature, scalar_name(self, param), name, obj, False)
     if code == MV_UINT:
         value.u64 = number
     else:
@@ -347,6 +308,11 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
         option.i64 = 0  # ddof 0.0, and the first comparison
         return invoke(self, args, &run, option, None)
     return call_slowly(self, args, given, kwnames)
+
+
+cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    """What Kernel.__new__() alone makes has no function to call."""
+    raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
 
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
@@ -626,7 +592,7 @@ cdef tuple number_code(str what, str name):
         dtype = np.dtype(name)
     except TypeError:
         dtype = np.dtype(object)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or not dtype.isnative:
         raise DTypeError(f"{what}: expected a bool, integer or float dtype, got {name!r}")
     return ({"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[dtype.kind], dtype.itemsize * 8)
 
@@ -662,6 +628,7 @@ cdef int learn(Kernel self, object signature) except -1:
     self.spec.arrays = arrays
     self.values = values
     self.signature = signature
+    self.vectorcall = call_kernel
     return 0
 
 
@@ -703,7 +670,7 @@ cdef class Kernel:
         raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
 
     def __cinit__(self):
-        self.vectorcall = call_kernel
+        self.vectorcall = call_unmade
         self.common = -1
 
     @staticmethod
@@ -739,17 +706,20 @@ cdef class Kernel:
         Thread safety: any thread.
         """
         cdef Kernel self = Kernel.__new__(Kernel)
+        check_signature(signature)
         if owner is None:
             raise ArgumentError(f"{signature.name}: owner: expected what keeps the code loaded, got None")
-        if not hasattr(address, "__index__") or not 0 < address < 2**63:
+        if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         learn(self, signature)
-        self.foreign.address = address
+        self.foreign.address = index(address)
         self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
         gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
         self.foreign.gives = gives.get(signature.result, MV_GIVES_VALUE)
         if self.foreign.gives == MV_GIVES_VALUE:
             self.return_code, self.return_bits = number_code(f"{signature.name}: result", signature.result)
+            if self.return_bits == 0:
+                raise DTypeError(f"{signature.name}: result: expected a scalar's dtype, got 'T'")
         float_result = self.foreign.gives == MV_GIVES_VALUE and self.return_code == MV_FLOAT
         if (float_result and self.return_bits == 16) or any([p.role == "value" and p.dtype in ("float16", "T") for p in signature.params]):
             raise DTypeError(f"{signature.name}: scalars of type float16 or 'T' cannot be passed to a foreign function")

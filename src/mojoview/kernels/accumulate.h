@@ -1,8 +1,9 @@
 /* Accumulators: what a reduction remembers between blocks of elements, and how two of them become one.
  *
- * Elements are taken in blocks that stay in the first-level cache. Within a block sixteen lanes run side by side (a fixed number, so
- * that every CPU gives the same bits); across blocks sums are compensated (Neumaier 1974), integers are summed in 128 bits, and
- * second moments are taken about the block's own mean and merged pairwise (Chan, Golub, LeVeque 1979). */
+ * Elements are taken in blocks that stay in the first-level cache. Within a block sixteen lanes run side by
+ * side (a fixed number, so that every CPU gives the same bits); across blocks sums are compensated (Neumaier
+ * 1974), integers are summed in 128 bits, and second moments are taken about the block's own mean and merged
+ * pairwise (Chan, Golub, LeVeque 1979). */
 #ifndef MOJOVIEW_ACCUMULATE_H
 #define MOJOVIEW_ACCUMULATE_H
 
@@ -25,8 +26,8 @@ typedef struct mv_acc {
     int unordered;          /* a NaN or NaT was met: low and its position are final */
 } mv_acc;
 
-/* The whole groups of lanes of a block, then the rest one by one. The lanes stay in registers only as long as nothing else indexes
- * them, so the rest has scalars of its own. BODY sees `i`, the element, and in lanes `l`, its lane. */
+/* The whole groups of lanes of a block, then the rest one by one. The lanes stay in registers only as long as nothing
+ * else indexes them, so the rest has scalars of its own. BODY sees `i`, the element, and in lanes `l`, its lane. */
 #define MV_IN_LANES(n, BODY)                                          \
     for (int64_t group = 0; group + MV_LANES <= (n); group += MV_LANES) \
         for (int l = 0; l < MV_LANES; l++) {                          \
@@ -53,7 +54,8 @@ enum { MV_WIDTH_f64 = 4, MV_WIDTH_f32 = 8 }; /* elements in a vector */
 #else
 #define MV_UNROLL4 _Pragma("GCC unroll 4")
 #endif
-/* Whole groups of four vectors: BODY sees `v`, the vector, and `k`, its place in the group. Afterwards the rest, one by one. */
+/* Whole groups of four vectors: BODY sees `v`, the vector, and `k`, its place in the
+ * group. Afterwards the rest, one by one. */
 #define MV_IN_VECTORS(name, x, n, BODY)                                                                             \
     for (int64_t group = 0; group + 4 * MV_WIDTH_##name <= (n); group += 4 * MV_WIDTH_##name)                       \
         MV_UNROLL4 for (int k = 0; k < 4; k++) {                                                                    \

@@ -38,11 +38,16 @@ _Parameter = inspect.Parameter
 def call_form(signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool) -> inspect.Signature:
     """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults."""
     kind = _Parameter.KEYWORD_ONLY if keyword_only else _Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [_Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in signature.params]
-    return inspect.Signature(parameters + [_Parameter(name, kind, default=default) for name, default in options])
+    try:
+        parameters = [_Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in signature.params]
+        return inspect.Signature(parameters + [_Parameter(name, kind, default=default) for name, default in options])
+    except ValueError as error:  # no name, a name twice, or one of an option; a default before none
+        raise ArgumentError(f"{signature.name}: {error}") from None
 
 
-def bind(signature: Signature, form: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def bind(
+    signature: Signature, form: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments in the kernel's order, and the options."""
     try:
         bound = form.bind(*args, **keywords)
@@ -63,16 +68,28 @@ def _dtype(code: int, bits: int, logical: int) -> str:
         return "an opaque dtype"
 
 
-def refusal(signature: Signature, status: int, name: str, came: Described, other_name: str | None, other: Described | None,
-            wants: str | None, ndim: int, swapped: bool, has_loop: bool) -> MojoViewError:
-    """The exception for arguments that a kernel does not take. `name`: what the message calls it; `came` and `other`: name of the argument's type, dtype code, bits,
-    logical kind, shape, strides."""
+def refusal(
+    signature: Signature,
+    status: int,
+    name: str,
+    came: Described,
+    other_name: str | None,
+    other: Described | None,
+    wants: str | None,
+    ndim: int,
+    swapped: bool,
+    has_loop: bool,
+) -> MojoViewError:
+    """The exception for arguments that a kernel does not take. `name`: what the message calls it; `came` and
+    `other`: name of the argument's type, dtype code, bits, logical kind, shape, strides."""
     kind, code, bits, logical, shape, strides = came
     where = f"{signature.name}(): {name}"
     got = _dtype(code, bits, logical)
     if status == _E_DTYPE:
         if swapped:
-            return DTypeError(f"{where}: expected native byte order, got swapped {got}; use x.astype(x.dtype.newbyteorder('='))")
+            return DTypeError(
+                f"{where}: expected native byte order, got swapped {got}; use x.astype(x.dtype.newbyteorder('='))"
+            )
         if wants is None:
             remedy = "; use view(x).cast('i8') for the integers" if logical & 0xFF in (1, 2) else ""
             return DTypeError(f"{where}: {signature.name} has no loop for dtype {got}{remedy}")
@@ -83,29 +100,40 @@ def refusal(signature: Signature, status: int, name: str, came: Described, other
     if status == _E_SHAPE and other is not None:
         return ShapeError(f"{where}: expected shape {other[4]} like argument '{other_name}', got {shape}")
     if status == _E_STRIDE:
-        return LayoutError(f"{where}: expected {'C order' if has_loop else 'strides that are multiples of the item size'}, "
-                           f"got strides {strides} of shape {shape}")
+        return LayoutError(
+            f"{where}: expected {'C order' if has_loop else 'strides that are multiples of the item size'}, "
+            f"got strides {strides} of shape {shape}"
+        )
     if status == _E_ALIGN:
         return AlignmentError(f"{where}: expected addresses aligned for {got}, got unaligned memory")
     if status == _E_READONLY:
         return ReadOnlyError(f"{where}: it is written to, expected writable memory, got a read-only {kind}")
     if status == _E_MASK:
-        return MaskError(f"{where}: {signature.name} has no notion of missing values, and some are missing; "
-                         "pass view.data for the values as they lie there")
+        return MaskError(
+            f"{where}: {signature.name} has no notion of missing values, and some are missing; "
+            "pass view.data for the values as they lie there"
+        )
     if status == _E_DEVICE:
         return DeviceError(f"{where}: expected memory of the host, got device memory")
     if status == _E_OVERLAP:
         if other_name is None:
-            return OverlapError(f"{where}: it is written to, and its strides {strides} of shape {shape} reach some bytes twice")
-        return OverlapError(f"{where}: it is written to and shares memory with argument '{other_name}'; copy one of them")
+            return OverlapError(
+                f"{where}: it is written to, and its strides {strides} of shape {shape} reach some bytes twice"
+            )
+        return OverlapError(
+            f"{where}: it is written to and shares memory with argument '{other_name}'; copy one of them"
+        )
     return error_for_status(status, f"{where}")
 
 
 def failure(signature: Signature, status: int, index: int | None) -> BaseException:
     """The exception for a status that a running kernel returned."""
     if status == _E_EMPTY:
-        return KernelValueError(f"{signature.name}(): expected at least one element that is not missing, got none", kernel=signature.name,
-                                code=status)
+        return KernelValueError(
+            f"{signature.name}(): expected at least one element that is not missing, got none",
+            kernel=signature.name,
+            code=status,
+        )
     error = error_for_status(status, f"kernel {signature.name}()", index)
     if isinstance(error, KernelError):
         error.kernel = signature.name

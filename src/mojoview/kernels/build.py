@@ -49,11 +49,20 @@ class Build:
     @classmethod
     def of(cls, path: str | os.PathLike[str], flags: Sequence[str], compiler: Compiler) -> Build:
         """Checks what the user gave to `load`."""
-        file = Path(os.fsdecode(path)).absolute()
+        try:
+            file = Path(os.fsdecode(path)).absolute()
+        except TypeError:
+            raise ArgumentError(f"load(): path: expected a str or path-like, got {type(path).__name__}") from None
         if file.suffix != ".mojo":
             raise ArgumentError(f"load(): expected a file whose name ends in .mojo, got {file.name!r}")
-        if isinstance(flags, str) or not all(isinstance(f, str) for f in flags):
+        if "\0" in str(file):
+            raise ArgumentError(f"load(): path: expected no NUL character, got {str(file)!r}")
+        if file.exists() and not file.is_file() and not file.is_dir():  # reading a pipe or a device may never end
+            raise ArgumentError(f"load(): expected a regular file, got {file}")
+        if isinstance(flags, str) or not isinstance(flags, Sequence) or not all(isinstance(f, str) for f in flags):
             raise ArgumentError(f"load(): flags must be a sequence of strings, got {flags!r}")
+        if any("\0" in flag for flag in flags):
+            raise ArgumentError(f"load(): flags: expected no NUL character, got {flags!r}")
         # `mojo build` looks beside the file of its own accord, `mojo doc` does not
         options, search, rest = list(DEFAULT_FLAGS), [get_mojo_include(), file.parent], iter(flags)
         for flag in rest:
@@ -73,7 +82,7 @@ class Build:
         try:
             sources = content(self.file, self.search)
         except OSError as error:
-            raise ArgumentError(f"load(): cannot read {error.filename or self.file}: {error.strerror}") from error
+            raise self.unreadable(error) from error
         facts = [FORMAT, sources, self.compiler.identity(), self.options, host_cpu()]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
 
@@ -101,12 +110,18 @@ class Build:
         for run in sorted(runs.values(), key=lambda run: run.code != 0, reverse=True):
             if run.code:
                 raise self.refusal(run)
-        source = outline(self.file.read_text(encoding="utf-8", errors="replace"))
+        try:
+            source = outline(self.file.read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:  # gone while it was compiled
+            raise self.unreadable(error) from error
         llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
         exports = examine(read_elf(library).exports, source, runs["doc"].stdout, llvm)
         if progress:
             progress(f"compiled {name} in {time.monotonic() - begin:.1f} s")
         return exports
+
+    def unreadable(self, error: OSError) -> ArgumentError:
+        return ArgumentError(f"load(): cannot read {error.filename or self.file}: {error.strerror}")
 
     def refusal(self, run: Run) -> KernelCompileError:
         diagnostics = parse(run.stderr)

@@ -22,9 +22,9 @@ enum { MV_SUM, MV_MEAN, MV_VAR, MV_STD, MV_MIN, MV_MAX, MV_ARGMIN, MV_ARGMAX, MV
 typedef struct mv_reduction mv_reduction;
 const mv_reduction *mv_reduction_of(int op);
 
-/* ctx: an mv_reduction. Arguments: the inputs and, where run->axis is not negative, the output, C-contiguous and of the dtype
- * with index mv_reduction_result(). values[0].f64 of var and std: ddof. Without an axis `result` holds i64, u64 or f64 after
- * that dtype (floating results are not rounded to it). */
+/* ctx: an mv_reduction. Arguments: the inputs and, where run->axis is not negative, the output, C-contiguous and of the
+ * dtype with index mv_reduction_result(). values[0].f64 of var and std: ddof. Without an axis `result` holds i64, u64
+ * or f64 after that dtype (floating results are not rounded to it). */
 int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
                          const mv_run *run);
 int mv_reduction_result(const void *ctx, int type);

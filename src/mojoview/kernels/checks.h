@@ -50,8 +50,9 @@ static inline bool mv_same_memory(const mv_desc *a, const mv_desc *b) {
     return true;
 }
 
-/* Whether two arrays may share a byte. Never false where they do. True for some that interleave in two or more dimensions without
- * sharing; arrays whose elements lie on different residues of a common stride (columns of a row-major block) are told apart. */
+/* Whether two arrays may share a byte. Never false where they do. True for some that interleave in two or
+ * more dimensions without sharing; arrays whose elements lie on different residues of a common stride
+ * (columns of a row-major block) are told apart. */
 static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
     int64_t a_low, a_high, b_low, b_high, step = 0;
     if (a->size == 0 || b->size == 0)
@@ -126,7 +127,8 @@ static inline int32_t mv_check_array(const mv_spec *spec, int k, mv_desc *const 
     if (p->writes) {
         if (a->flags & MV_READONLY)
             return MV_E_READONLY;
-        if (!(a->flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS)) && mv_may_self_overlap(a->ndim, a->shape, a->strides, a->itemsize))
+        if (!(a->flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS)) &&
+            mv_may_self_overlap(a->ndim, a->shape, a->strides, a->itemsize))
             return MV_E_OVERLAP;
     }
     return MV_OK;
@@ -157,7 +159,8 @@ static inline int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_f
         }
         if (spec->array[k].writes)
             for (int j = 0; j < spec->arrays; j++)
-                if (j != k && mv_may_overlap(d[k], d[j]) && !(spec->flags & MV_TAKES_SAME && mv_same_memory(d[k], d[j]))) {
+                if (j != k && mv_may_overlap(d[k], d[j]) &&
+                    !(spec->flags & MV_TAKES_SAME && mv_same_memory(d[k], d[j]))) {
                     fault->other = j;
                     return MV_E_OVERLAP;
                 }

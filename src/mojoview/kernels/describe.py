@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mojoview.kernels._builtin import describe_arrays
 from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import ArgumentError
 
 __all__ = ["DESCRIBE", "Description", "FrameDescription", "describe"]
 
@@ -26,8 +27,8 @@ class Description:
     ----------
     count : int
     mean, var, std : float
-        `var` and `std` with ddof 1, as in pandas; NaN where there are too few elements. Of datetimes and timedeltas `mean` is one of
-        them (truncated to the unit), `std` a timedelta64 and `var` counts squared units.
+        `var` and `std` with ddof 1, as in pandas; NaN where there are too few elements. Of datetimes and timedeltas
+        `mean` is one of them (truncated to the unit), `std` a timedelta64 and `var` counts squared units.
     min, max : int, float, bool, datetime64, timedelta64 or None
         Exact, also for 64-bit integers; None where there is no element.
     argmin, argmax : int
@@ -92,7 +93,7 @@ class FrameDescription:
         values = [getattr(column, name) for column in self.columns]
         if dtype is None:
             dtype = float if all(isinstance(value, float) for value in values) else object
-        out = np.empty(len(values), dtype)
+        out: npt.NDArray[Any] = np.empty(len(values), dtype)
         out[:] = values
         return out
 
@@ -132,8 +133,13 @@ class FrameDescription:
         head = ["", *_STATISTICS]
         rows = [[str(label), *(_text(getattr(column, name)) for name in _STATISTICS)] for label, column in self]
         widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-        return "\n".join("  ".join(cell.rjust(width) if k else cell.ljust(width) for k, (cell, width) in enumerate(zip(row, widths, strict=True)))
-                         for row in [head, *rows])
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if k else cell.ljust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in [head, *rows]
+        )
 
 
 def _text(value: Any) -> str:
@@ -147,34 +153,43 @@ def _description(values: tuple[Any, ...]) -> Description:
         unit = low.dtype
         span = np.dtype(unit.str.replace("M8", "m8"))
         mean = np.int64(truncated).view(unit)
-        std = np.int64(round(std)).view(span) if std == std else np.timedelta64("NaT", np.datetime_data(span)[0])
+        std = np.int64(round(std)).view(span) if std == std else np.array("NaT", span)[()]
     return Description(count, mean, var, std, low, high, argmin, argmax)
 
 
 def describe(x: Any, threads: int | None = None) -> Description | FrameDescription:
     if hasattr(x, "items") and getattr(x, "ndim", 2) == 2:  # a Series has items, and is one array
         labels, arrays = [], []
-        for label, array in x.items():
-            labels.append(label)
-            arrays.append(array)
+        for pair in x.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ArgumentError(f"describe(): items(): expected (label, array) pairs, got {type(pair).__name__}")
+            labels.append(pair[0])
+            arrays.append(pair[1])
         names = [f"column {label!r}" for label in labels]
-        return FrameDescription(tuple(labels), tuple(map(_description, describe_arrays(DESCRIBE, arrays, names, threads))))
+        return FrameDescription(
+            tuple(labels), tuple(map(_description, describe_arrays(DESCRIBE, arrays, names, threads)))
+        )
     return _description(describe_arrays(DESCRIBE, [x], ["argument 'x'"], threads)[0])
 
 
-DESCRIBE = Signature("describe", (Param("x", "in", "T", None),), result="T", masks=True, doc="""describe(x, threads=None)
+DESCRIBE = Signature(
+    "describe",
+    (Param("x", "in", "T", None),),
+    result="T",
+    masks=True,
+    doc="""describe(x, threads=None)
 
-    Count, mean, variance, smallest and largest element and their positions, in one pass over memory. Missing elements (masked, NaN, NaT)
-    are skipped.
+    Count, mean, variance, smallest and largest element and their positions, in one pass over memory. Missing elements
+    (masked, NaN, NaT) are skipped.
 
     Parameters
     ----------
     x : array_like or frame
-        An array of any shape: bool, integer, float16 to float64, datetime64, timedelta64. Or a frame: anything whose ``items()`` gives
-        (label, array) pairs, such as a FrameView. Borrowed for the call.
+        An array of any shape: bool, integer, float16 to float64, datetime64, timedelta64. Or a frame: anything whose
+        ``items()`` gives (label, array) pairs, such as a FrameView. Borrowed for the call.
     threads : int, optional
-        Most threads that take part, the caller included. The columns of a frame and their chunks are one batch. The result has the same
-        bits for every number of threads.
+        Most threads that take part, the caller included. The columns of a frame and their chunks are one batch. The
+        result has the same bits for every number of threads.
 
     Returns
     -------
@@ -190,8 +205,8 @@ DESCRIBE = Signature("describe", (Param("x", "in", "T", None),), result="T", mas
 
     Notes
     -----
-    Blocks of 2048 elements are read once from memory and twice from the cache: for the sums and extremes, then for the squares about the
-    block's mean; blocks are merged as in Chan, Golub and LeVeque (Stanford CS-TR-79-773, 1979).
+    Blocks of 2048 elements are read once from memory and twice from the cache: for the sums and extremes, then for the
+    squares about the block's mean; blocks are merged as in Chan, Golub and LeVeque (Stanford CS-TR-79-773, 1979).
 
     Thread safety: any thread; lets go of the GIL for 4096 elements and more. Ctrl-C is seen within 0.5 s.
 
@@ -201,4 +216,5 @@ DESCRIBE = Signature("describe", (Param("x", "in", "T", None),), result="T", mas
     >>> from mojoview import kernels
     >>> kernels.describe(np.array([1.0, np.nan, 3.0]))
     Description(count=2, mean=2.0, std=1.4142135623730951, min=1.0, max=3.0, argmin=0, argmax=2)
-    """)
+    """,
+)

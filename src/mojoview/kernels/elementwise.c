@@ -6,7 +6,8 @@
 
 typedef void (*loop)(char *const *p, const int64_t *s, int64_t n, const mv_value *v);
 
-/* The three shapes of a binary loop: dense, dense with one value on the right, and strided. LOAD and STORE name the element types. */
+/* The three shapes of a binary loop: dense, dense with one value on the right, and strided.
+ * LOAD and STORE name the element types. */
 #define BINARY(fn, LOAD, SIZE, STORE, OUT_SIZE, EXPR)                                                                  \
     MV_CLONES static void fn(char *const *p, const int64_t *s, int64_t n, const mv_value *v) {                         \
         const char *a = p[0], *b = p[1];                                                                               \
@@ -57,7 +58,8 @@ typedef void (*loop)(char *const *p, const int64_t *s, int64_t n, const mv_value
     BINARY(add_##name, mv_load_##name, sizeof(T), mv_store_##name, sizeof(T), (T_##name)((W)x + (W)y))                 \
     BINARY(subtract_##name, mv_load_##name, sizeof(T), mv_store_##name, sizeof(T), (T_##name)((W)x - (W)y))            \
     BINARY(multiply_##name, mv_load_##name, sizeof(T), mv_store_##name, sizeof(T), (T_##name)((W)x * (W)y))            \
-    UNARY(scale_##name, mv_load_##name, mv_store_##name, sizeof(T), const W a = (W)MV_VALUE_##name(v[0]), (T_##name)(a * (W)x)) \
+    UNARY(scale_##name, mv_load_##name, mv_store_##name, sizeof(T), const W a = (W)MV_VALUE_##name(v[0]),              \
+          (T_##name)(a * (W)x))                                                                                        \
     UNARY(axpy_##name, mv_load_##name, mv_store_##name, sizeof(T), const W a = (W)MV_VALUE_##name(v[0]),               \
           (T_##name)((W)mv_load_##name(o) + a * (W)x))
 
@@ -110,7 +112,8 @@ struct mv_elementwise {
     loop loops[MV_NTYPES];
 };
 
-#define NUMBERS(op) op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, op##_f64
+#define NUMBERS(op)                                                                                                    \
+    op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, op##_f64
 #define ALL(op) op##_b8, NUMBERS(op)
 static const mv_elementwise elementwise[MV_ELEMENTWISE] = {
     [MV_ADD] = {3, {ALL(add)}},
@@ -119,11 +122,13 @@ static const mv_elementwise elementwise[MV_ELEMENTWISE] = {
     [MV_SCALE] = {2, {NULL, NUMBERS(scale)}},
     [MV_AXPY] = {2, {NULL, NUMBERS(axpy)}},
     [MV_CLIP] = {2, {ALL(clip)}},
-    [MV_COPY] = {2, {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16, copy_u32,
-                     copy_u64, copy_u64}},
+    [MV_COPY] = {2, {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16,
+                     copy_u32, copy_u64, copy_u64}},
 };
 /* in the order of MV_LT to MV_GT */
-static const mv_elementwise comparisons[] = {{3, {ALL(lt)}}, {3, {ALL(le)}}, {3, {ALL(eq)}}, {3, {ALL(ne)}}, {3, {ALL(ge)}}, {3, {ALL(gt)}}};
+static const mv_elementwise comparisons[] = {
+    {3, {ALL(lt)}}, {3, {ALL(le)}}, {3, {ALL(eq)}}, {3, {ALL(ne)}}, {3, {ALL(ge)}}, {3, {ALL(gt)}},
+};
 
 const mv_elementwise *mv_elementwise_of(int op) { return &elementwise[op]; }
 
@@ -145,7 +150,8 @@ static int64_t chunk(void *state, int64_t i) {
     return 0;
 }
 
-int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run) {
+int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                           const mv_run *run) {
     const mv_elementwise *op = ctx;
     const int type = mv_type_index(args[0]);
     if (type < 0 || !op->loops[type])
@@ -157,7 +163,8 @@ int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value
     return (int32_t)mv_run_chunks(run, (w.nest.size + MV_CHUNK - 1) / MV_CHUNK, chunk, &w);
 }
 
-int32_t mv_run_compare(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run) {
+int32_t mv_run_compare(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                       const mv_run *run) {
     if (values[0].i64 < MV_LT || values[0].i64 > MV_GT)
         return MV_E_VALUE;
     return mv_run_elementwise(&comparisons[values[0].i64], args, values, result, run);

@@ -1,4 +1,5 @@
-/* Calls foreign kernels: functions with a C ABI that take descriptors, element pointers and scalars, whole or row by row. */
+/* Calls foreign kernels: functions with a C ABI that take descriptors, element
+ * pointers and scalars, whole or row by row. */
 #ifndef MOJOVIEW_FOREIGN_H
 #define MOJOVIEW_FOREIGN_H
 
@@ -42,7 +43,8 @@ static inline mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arra
     return mv_call_registers(f->address, &r, f->returns);
 }
 
-/* The failure word of a status that a kernel returned. Statuses outside 0 to 255 are against the contract and count as 255. */
+/* The failure word of a status that a kernel returned. Statuses outside 0 to 255 are
+ * against the contract and count as 255. */
 static inline int64_t mv_foreign_word(const mv_foreign *f, mv_value returned) {
     if (f->gives == MV_GIVES_STATUS_INDEX)
         return returned.i64;

@@ -24,15 +24,17 @@ typedef struct mv_plain {
     int array_at[MV_MAX_PARAMS];               /* which parameters are arrays */
     int flags[MV_MAX_PARAMS];                  /* NumPy flags that must be set */
     const void *dtype[MV_MAX_PARAMS];          /* NumPy's object for it; NULL: the common dtype */
+    const mv_desc *like[MV_MAX_PARAMS];        /* what a dense array of it is described as */
 } mv_plain;
 
 /* Raises the exception that is already set. */
 static inline int mv_raise_pending(void) { return -1; }
 
-/* An array of plain numbers, from the fields that NumPy keeps. `log2item`: item size as a power of two. Field by field, since a
- * memset of 256 bytes costs as much as the rest of a small call; shape and strides beyond `ndim` stay as they are. */
-static inline void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code,
-                                      int log2item, uint64_t flags) {
+/* An array of plain numbers, from the fields that NumPy keeps. `log2item`: item size as a power of two.
+ * Field by field, since a memset of 256 bytes costs as much as the rest of a small call; shape and
+ * strides beyond `ndim` stay as they are. */
+static inline void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides,
+                                      int code, int log2item, uint64_t flags) {
     const int64_t item = INT64_C(1) << log2item;
     int64_t size = 1;
     d->data = data;

@@ -8,13 +8,14 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from numbers import Real
 from pathlib import Path
 
 from mojoview.kernels.build import Build
 from mojoview.kernels.cache import LIBRARY, Cache, cache_directory
 from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.module import KernelModule
-from mojoview.memory.errors import KernelCompileError, KernelError, MojoViewError
+from mojoview.memory.errors import ArgumentError, KernelCompileError, KernelError, MojoViewError
 
 __all__ = ["load"]
 
@@ -62,7 +63,7 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
     CacheError
         Other users could write to the cache.
     ArgumentError
-        `path` is no readable .mojo file, or one of `flags` is not for the caller to set.
+        `path` is no readable .mojo file, one of `flags` is not for the caller to set, or an argument is of a wrong type.
 
     Notes
     -----
@@ -76,6 +77,10 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
     >>> module = mv.load("saxpy.mojo")  # doctest: +SKIP
     >>> module.saxpy(2.0, x, y)  # doctest: +SKIP
     """
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"load(): progress: expected a callable, got {type(progress).__name__}")
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout >= 0:
+        raise ArgumentError(f"load(): timeout: expected a number of seconds from 0, got {timeout!r}")
     build = Build.of(path, flags, find_compiler())
     cache, key = _open_cache(), build.key()
     for _ in range(ATTEMPTS):

@@ -54,7 +54,7 @@ class KernelModule:
 
         kernels, refused = dict[str, Kernel](), dict(exports.refused)
         for symbol, signature in exports.kernels.items():
-            address = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value
+            address = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
             try:
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle)
             except (MojoViewError, ValueError) as error:

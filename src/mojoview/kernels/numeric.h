@@ -1,7 +1,7 @@
 /* Numbers as they lie in memory: types, loads and stores that are right at any address, float16 in portable C.
  *
- * Every macro `MV_EACH_...(X)` expands X(name, T, W): the dtype's short name, its C type, and the type in which arithmetic on it
- * cannot overflow undefinedly (unsigned: wraps like NumPy; floating: where it is computed). */
+ * Every macro `MV_EACH_...(X)` expands X(name, T, W): the dtype's short name, its C type, and the type in which
+ * arithmetic on it cannot overflow undefinedly (unsigned: wraps like NumPy; floating: where it is computed). */
 #ifndef MOJOVIEW_NUMERIC_H
 #define MOJOVIEW_NUMERIC_H
 
@@ -17,7 +17,8 @@
 
 #define MV_INLINE static inline __attribute__((always_inline))
 
-/* One body, compiled for several CPUs; the loader picks at run time. Sanitizers instrument the resolver, which runs before they do. */
+/* One body, compiled for several CPUs; the loader picks at run time. Sanitizers instrument
+ * the resolver, which runs before they do. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
 #define MV_SANITIZED 1
@@ -43,18 +44,21 @@
 #endif
 
 /* Where a dtype stands in the tables of loops. MV_T_TIME: datetime64 and timedelta64. */
-enum { MV_T_BOOL, MV_T_I8, MV_T_I16, MV_T_I32, MV_T_I64, MV_T_U8, MV_T_U16, MV_T_U32, MV_T_U64, MV_T_F16, MV_T_F32, MV_T_F64,
-       MV_T_TIME, MV_NTYPES };
+enum { MV_T_BOOL, MV_T_I8, MV_T_I16, MV_T_I32, MV_T_I64, MV_T_U8, MV_T_U16, MV_T_U32, MV_T_U64, MV_T_F16, MV_T_F32,
+       MV_T_F64, MV_T_TIME, MV_NTYPES };
 
 #define MV_NAT INT64_MIN
 
-#define MV_EACH_INT(X) X(i8, int8_t, uint32_t) X(i16, int16_t, uint32_t) X(i32, int32_t, uint32_t) X(i64, int64_t, uint64_t)
-#define MV_EACH_UINT(X) X(u8, uint8_t, uint32_t) X(u16, uint16_t, uint32_t) X(u32, uint32_t, uint32_t) X(u64, uint64_t, uint64_t)
+#define MV_EACH_INT(X) \
+    X(i8, int8_t, uint32_t) X(i16, int16_t, uint32_t) X(i32, int32_t, uint32_t) X(i64, int64_t, uint64_t)
+#define MV_EACH_UINT(X) \
+    X(u8, uint8_t, uint32_t) X(u16, uint16_t, uint32_t) X(u32, uint32_t, uint32_t) X(u64, uint64_t, uint64_t)
 #define MV_EACH_FLOAT(X) X(f16, uint16_t, float) X(f32, float, float) X(f64, double, double)
 
 /* Index of a descriptor's dtype, or -1. */
 static inline int mv_type_index(const mv_desc *d) {
-    int log2bytes = d->dtype_bits == 8 ? 0 : d->dtype_bits == 16 ? 1 : d->dtype_bits == 32 ? 2 : d->dtype_bits == 64 ? 3 : -1;
+    int log2bytes =
+        d->dtype_bits == 8 ? 0 : d->dtype_bits == 16 ? 1 : d->dtype_bits == 32 ? 2 : d->dtype_bits == 64 ? 3 : -1;
     int kind = d->logical & 0xff;
     if (log2bytes < 0 || d->dtype_lanes != 1)
         return -1;
@@ -152,8 +156,9 @@ static inline void mv_store_value(char *p, int type, mv_value v) {
     }
 }
 
-/* What runs a piece of work: in the built-in drivers and for split foreign kernels. Without it (`run == NULL` or `parallel == NULL`)
- * the work runs in the caller. A task returns 0, or a failure word: status code in the low byte, element + 1 above it. */
+/* What runs a piece of work: in the built-in drivers and for split foreign kernels. Without it (`run ==
+ * NULL` or `parallel == NULL`) the work runs in the caller. A task returns 0, or a failure word: status code
+ * in the low byte, element + 1 above it. */
 typedef int64_t (*mv_task)(void *state, int64_t chunk);
 typedef struct mv_run {
     int64_t (*parallel)(const struct mv_run *run, int64_t chunks, mv_task task, void *state);
@@ -176,6 +181,7 @@ static inline int64_t mv_run_chunks(const mv_run *run, int64_t chunks, mv_task t
 }
 
 /* The calling convention of built-in kernels. */
-typedef int32_t (*mv_driver)(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run);
+typedef int32_t (*mv_driver)(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                             const mv_run *run);
 
 #endif

@@ -1,5 +1,5 @@
-/* The common call, fast: every array is an exact ndarray of plain numbers, one-dimensional, dense and aligned, all of one size, outputs
- * apart from everything. Part of `_call`, the only module that reads NumPy's structs. */
+/* The common call, fast: every array is an exact ndarray of plain numbers, one-dimensional, dense and aligned, all of
+ * one size, outputs apart from everything. Part of `_call`, the only module that reads NumPy's structs. */
 #ifndef MOJOVIEW_PLAIN_H
 #define MOJOVIEW_PLAIN_H
 
@@ -10,7 +10,8 @@
 
 #define MV_PLAIN_TYPES 32
 
-/* By NumPy's type number: the one descriptor of the dtype in native order, and what ours says about a dense array of it. */
+/* By NumPy's type number: the one descriptor of the dtype in native order, and
+ * what ours says about a dense array of it. */
 static PyArray_Descr *mv_plain_dtype[MV_PLAIN_TYPES];
 static mv_desc mv_plain_desc[MV_PLAIN_TYPES];
 
@@ -41,36 +42,38 @@ static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uin
         plain->flags[k] = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (p->writes ? NPY_ARRAY_WRITEABLE : 0);
         plain->dtype[k] = NULL;
         for (int number = 0; p->bits && number < MV_PLAIN_TYPES; number++)
-            if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code && mv_plain_desc[number].dtype_bits == p->bits)
-                plain->dtype[k] = mv_plain_dtype[number];
+            if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code &&
+                mv_plain_desc[number].dtype_bits == p->bits)
+                plain->dtype[k] = mv_plain_dtype[number], plain->like[k] = &mv_plain_desc[number];
         if ((p->bits && !plain->dtype[k]) || p->ndim > 1 || p->ndim == 0)
             plain->arrays = 0;
     }
     plain->direct = plain->arrays && descriptors_only && spec->arrays <= 3 ? spec->arrays : 0;
 }
 
-/* One array: checked and described, or false. `dtype` NULL: learned from this array. */
-MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const PyArray_Descr **dtype) {
+/* One array: checked and described, or false. `dtype` NULL: learned from this array, with what it is described as. */
+MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const void **dtype,
+                              const mv_desc **like) {
     typedef uint64_t half_line __attribute__((vector_size(16), may_alias));
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
     if (Py_TYPE(object) != ndarray || a->nd != 1 || (a->flags & flags) != flags)
         return false;
     if (!*dtype) {
         const unsigned number = (unsigned)a->descr->type_num;
-        if (number >= MV_PLAIN_TYPES || mv_plain_dtype[number] != a->descr)
+        if (number >= MV_PLAIN_TYPES)
             return false;
-        *dtype = a->descr;
+        *dtype = mv_plain_dtype[number];
+        *like = &mv_plain_desc[number];
     }
     if (a->descr != *dtype)
         return false;
-    const mv_desc *like = &mv_plain_desc[(*dtype)->type_num];
     for (int i = 1; i < 4; i++) /* lines 0 and 3 whole, of the lines between what one dimension uses */
-        ((half_line *)d)[i] = ((const half_line *)like)[i];
+        ((half_line *)d)[i] = ((const half_line *)*like)[i];
     for (int i = 12; i < 16; i++)
         ((half_line *)d)[i] = (half_line){0, 0};
     d->data = a->data;
     d->size = d->shape[0] = a->dimensions[0];
-    d->strides[0] = like->itemsize;
+    d->strides[0] = d->itemsize;
     if (!(a->flags & NPY_ARRAY_WRITEABLE))
         d->flags |= MV_READONLY;
     return true;
@@ -84,10 +87,13 @@ MV_INLINE bool mv_plain_apart(const mv_desc *a, const mv_desc *b, bool same) {
 
 /* False means no more than that the long way has to look. `n`: arrays; a constant where speed counts. */
 MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray) {
-    const PyArray_Descr *common = NULL;
+    const void *common = NULL;
+    const mv_desc *common_like = NULL;
     for (int k = 0; k < n; k++) {
-        const PyArray_Descr *own = plain->dtype[k], **dtype = own ? &own : &common;
-        if (!mv_plain_array(&d[k], args[plain->array_at[k]], ndarray, plain->flags[k], dtype) || d[k].size != d[0].size)
+        const void *own = plain->dtype[k];
+        const mv_desc *own_like = plain->like[k];
+        if (!mv_plain_array(&d[k], args[plain->array_at[k]], ndarray, plain->flags[k], own ? &own : &common,
+                            own ? &own_like : &common_like) || d[k].size != d[0].size)
             return false;
     }
     for (int k = 1; k < n; k++)
@@ -97,7 +103,8 @@ MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObjec
     return true;
 }
 
-static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray) {
+static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args,
+                                  PyTypeObject *ndarray) {
     if (plain->arrays == 0 || !mv_plain_arrays(frame->desc, plain->arrays, plain, args, ndarray))
         return false;
     for (int k = 0; k < plain->arrays; k++)
@@ -105,9 +112,10 @@ static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObje
     return true;
 }
 
-/* A small call of a function on up to three descriptors, done on the spot. False: not such a call; else `returned` is filled. */
-MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
-                                int64_t most, mv_value *returned) {
+/* A small call of a function on up to three descriptors, done on the spot. False: not
+ * such a call; else `returned` is filled. */
+MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args,
+                                PyTypeObject *ndarray, int64_t most, mv_value *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];
     if (!mv_plain_arrays(d, n, plain, args, ndarray) || d[0].size >= most)
         return false;

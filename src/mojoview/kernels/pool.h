@@ -1,11 +1,13 @@
-/* The thread pool: persistent workers that help the caller with the chunks of a job. Include it in one translation unit.
+/* The thread pool: persistent workers that help the caller with the chunks of a
+ * job. Include it in one translation unit.
  *
- * A job lives on its caller's stack. Workers join it under the mutex, take chunks by ticket and leave under the mutex, so the
- * caller, who takes it off the list first, knows when nobody is inside any more; the mutex also publishes what they wrote.
- * Chunks are begun in order. When one fails, later ones are not begun and earlier ones are finished: the failure that counts is
- * the first in chunk order, whatever the number of threads.
+ * A job lives on its caller's stack. Workers join it under the mutex, take chunks by ticket and leave under the mutex,
+ * so the caller, who takes it off the list first, knows when nobody is inside any more; the mutex also publishes what
+ * they wrote. Chunks are begun in order. When one fails, later ones are not begun and earlier ones are finished: the
+ * failure that counts is the first in chunk order, whatever the number of threads.
  *
- * After fork() the child has no workers: it gets an empty pool, and a job that was caught in the middle ends as interrupted. */
+ * After fork() the child has no workers: it gets an empty pool, and a job that was
+ * caught in the middle ends as interrupted. */
 #ifndef MOJOVIEW_POOL_H
 #define MOJOVIEW_POOL_H
 
@@ -159,7 +161,8 @@ static inline int64_t mv_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Helpers for a job: waking them takes tens of microseconds, so short jobs that nobody asked to split stay in the caller. */
+/* Helpers for a job: waking them takes tens of microseconds, so short jobs that
+ * nobody asked to split stay in the caller. */
 static inline int mv_pool_helpers(int threads, int64_t chunks) {
     if (threads == 0)
         threads = chunks < 4 ? 1 : mv_pool_cpus();
@@ -198,8 +201,9 @@ static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
     return intact;
 }
 
-/* Runs task(state, 0 .. chunks - 1) on up to `threads` threads (0: as many as are worth it), the caller among them. Returns 0 or
- * the failure word of the first chunk that failed; MV_E_INTERRUPTED where `poll` asked to stop. No chunk runs any more then. */
+/* Runs task(state, 0 .. chunks - 1) on up to `threads` threads (0: as many as are worth it), the caller
+ * among them. Returns 0 or the failure word of the first chunk that failed; MV_E_INTERRUPTED where `poll`
+ * asked to stop. No chunk runs any more then. */
 static inline int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll) {
     mv_job job = {.task = task, .state = state, .chunks = chunks, .failed = chunks};
     int helpers = mv_pool_helpers(threads, chunks);

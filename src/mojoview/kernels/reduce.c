@@ -19,13 +19,21 @@ STEPS(max)
 STEPS(argmin)
 STEPS(argmax)
 STEPS(hits)
-STEPS(describe)
 TIME_STEP(min)
 TIME_STEP(max)
 TIME_STEP(argmin)
 TIME_STEP(argmax)
 TIME_STEP(count)
-TIME_STEP(describe)
+#define DESCRIBE_STEP(name, T, kind) MV_DESCRIBE_STEP(describe_##name, name, T, kind, mv_take_describe_##name)
+#define DESCRIBE_INT(name, T, W) DESCRIBE_STEP(name, T, i64)
+#define DESCRIBE_UINT(name, T, W) DESCRIBE_STEP(name, T, u64)
+MV_EACH_INT(DESCRIBE_INT)
+MV_EACH_UINT(DESCRIBE_UINT)
+DESCRIBE_STEP(b8, uint8_t, u64)
+DESCRIBE_STEP(f32, float, f64)
+DESCRIBE_STEP(f64, double, f64)
+MV_DESCRIBE_STEP(describe_f16, f16, float, f64, mv_take_describe_f32)
+MV_DESCRIBE_STEP(describe_time, i64, int64_t, i64, mv_take_describe_time)
 STEP(count, f32, float)
 STEP(count, f64, double)
 MV_STEP(count_f16, f16, float, mv_take_count_f32)
@@ -38,7 +46,9 @@ DOT_STEP(f64, double, )
 MV_STEP2(dot_f16, f16, float, mv_take_dot_f32)
 
 /* every element counts where the dtype knows no missing value */
-static void count_all(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) { ((mv_acc *)state)->n += n; }
+static void count_all(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {
+    ((mv_acc *)state)->n += n;
+}
 
 /* What an element is held as in an accumulator. */
 enum { SIGNED, UNSIGNED, FLOATING };
@@ -81,7 +91,9 @@ struct mv_reduction {
     int op, operands;
     mv_step steps[MV_NTYPES];
 };
-#define TABLE(op, time) {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, op##_f64, time}
+#define TABLE(op, time) \
+    {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, \
+     op##_f64, time}
 static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_SUM] = {MV_SUM, 1, TABLE(sum, NULL)},
     [MV_MEAN] = {MV_MEAN, 1, TABLE(sum, NULL)},
@@ -91,8 +103,8 @@ static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_MAX] = {MV_MAX, 1, TABLE(max, max_time)},
     [MV_ARGMIN] = {MV_ARGMIN, 1, TABLE(argmin, argmin_time)},
     [MV_ARGMAX] = {MV_ARGMAX, 1, TABLE(argmax, argmax_time)},
-    [MV_COUNT] = {MV_COUNT, 1, {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
-                                count_f16, count_f32, count_f64, count_time}},
+    [MV_COUNT] = {MV_COUNT, 1, {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
+                                count_all, count_f16, count_f32, count_f64, count_time}},
     [MV_ANY] = {MV_ANY, 1, TABLE(hits, NULL)},
     [MV_ALL] = {MV_ALL, 1, TABLE(hits, NULL)},
     [MV_DOT] = {MV_DOT, 2, TABLE(dot, NULL)},
@@ -177,8 +189,8 @@ static int64_t whole_chunk(void *state, int64_t i) {
     return 0;
 }
 
-static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof, mv_value *result,
-                            const mv_run *run) {
+static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+                            mv_value *result, const mv_run *run) {
     const int positional = op->op == MV_ARGMIN || op->op == MV_ARGMAX;
     mv_acc first = {0};
     whole w = {.op = op, .step = step, .partial = &first};
@@ -272,7 +284,8 @@ static int64_t along_chunk(void *state, int64_t i) {
     return status;
 }
 
-/* The dimensions of `args` without `axis`, as `kept`, and the axis alone. Masks become operands of `kept`, to be moved along. */
+/* The dimensions of `args` without `axis`, as `kept`, and the axis alone. Masks become
+ * operands of `kept`, to be moved along. */
 static int32_t split_axis(along *job, mv_desc *const *args, int axis) {
     mv_desc part[MV_MAX_OPERANDS], *parts[MV_MAX_OPERANDS];
     const int operands = job->op->operands == 2 ? 2 : 1;
@@ -328,7 +341,8 @@ static void plan(along *job) {
     job->ranges = (rows + job->range - 1) / job->range;
 }
 
-static int32_t reduce_along(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof, const mv_run *run) {
+static int32_t reduce_along(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+                            const mv_run *run) {
     const mv_desc *out = args[op->operands];
     along job = {.op = op, .step = step, .type = type, .out_type = mv_type_index(out), .ddof = ddof, .out = out->data,
                  .out_size = out->itemsize, .outputs = out->size, .rows = args[0]->shape[run->axis]};
@@ -351,7 +365,8 @@ static int32_t reduce_along(const mv_reduction *op, mv_step step, int type, mv_d
     return status;
 }
 
-int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run) {
+int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                         const mv_run *run) {
     const mv_reduction *op = ctx;
     const int type = mv_type_index(args[0]);
     if (type < 0 || !op->steps[type])
@@ -385,7 +400,8 @@ static int64_t batch_chunk(void *state, int64_t i) {
             hi = middle;
     }
     const column *c = &b->columns[lo];
-    const int64_t from = (i - c->first_chunk) * MV_CHUNK, to = c->nest.size - from < MV_CHUNK ? c->nest.size : from + MV_CHUNK;
+    const int64_t from = (i - c->first_chunk) * MV_CHUNK;
+    const int64_t to = c->nest.size - from < MV_CHUNK ? c->nest.size : from + MV_CHUNK;
     mv_acc acc = {0};
     mv_nest_walk(&c->nest, from, to, describe_steps[c->type], &acc);
     b->partial[i] = acc;

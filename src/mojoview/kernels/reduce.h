@@ -158,12 +158,12 @@ MV_INLINE double mv_small_to_double(uint64_t x) {
     union { uint64_t u; double d; } placed = {x + UINT64_C(0x4338000000000000)};
     return placed.d - 6755399441055744.0;
 }
-#define MV_WIDE_MOMENTS(name, BELOW)                                                                                         \
+#define MV_WIDE_MOMENTS(name, BELOW)                                                                                  \
     MV_SPREAD(mv_spread_##name##_any, mv_at_##name)                                                                   \
     MV_INLINE double mv_spread_##name(const mv_at_##name *x, int64_t n, double mean) {                                \
         uint64_t large = 0;                                                                                           \
         for (int64_t i = 0; i < n; i++)                                                                               \
-            large |= ((uint64_t)x[i] + (BELOW)) >> 51;                                                    \
+            large |= ((uint64_t)x[i] + (BELOW)) >> 51;                                                                \
         if (large)                                                                                                    \
             return mv_spread_##name##_any(x, n, mean);                                                                \
         double lane[MV_LANES] = {0}, rest = 0;                                                                        \
@@ -219,8 +219,8 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
         int odd = 0;                                                                                                  \
         for (int k = 0; k < 4; k++)                                                                                   \
             lane[k] = (mv_vector_##name){0} + best;                                                                   \
-        MV_IN_VECTORS(name, x, n, const mv_bits_##name better = v OP lane[k]; lane[k] = MV_PICK(name, better, v, lane[k]); \
-                      nan[k] |= v != v)                                                                               \
+        MV_IN_VECTORS(name, x, n, const mv_bits_##name better = v OP lane[k];                                         \
+                      lane[k] = MV_PICK(name, better, v, lane[k]); nan[k] |= v != v)                                  \
         for (int k = 0; k < 4; k++)                                                                                   \
             for (int l = 0; l < MV_WIDTH_##name; l++) {                                                               \
                 best = lane[k][l] OP best ? lane[k][l] : best;                                                        \
@@ -270,8 +270,12 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
 #define MV_TAKE_EXTREMES(name, at)                                                                                    \
     MV_INLINE void mv_take_min_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 0); } \
     MV_INLINE void mv_take_max_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 0); } \
-    MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 1); } \
-    MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 1); }
+    MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+        mv_low_##name(a, x, n, i, 1);                                                                                 \
+    }                                                                                                                 \
+    MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+        mv_high_##name(a, x, n, i, 1);                                                                                \
+    }
 #define MV_FLOAT_EXTREMES(name, T)                                                                                    \
     MV_FLOAT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
     MV_FLOAT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
@@ -331,17 +335,11 @@ MV_HITS(f32, mv_at_f32)
 MV_HITS(f64, mv_at_f64)
 
 /* ---- describe: everything in one pass over memory; missing elements are skipped */
-#define MV_IMPROVE(kind, n, best_low, best_high)                                                                      \
-    if (before == 0 || best_low < (__typeof__(best_low))a->low.kind) {                                                \
-        a->low.kind = best_low;                                                                                       \
-        MV_FIRST(x, n, i, x[i] == best_low);                                                                          \
-        a->low_at = index + i;                                                                                        \
-    }                                                                                                                 \
-    if (before == 0 || best_high > (__typeof__(best_high))a->high.kind) {                                             \
-        a->high.kind = best_high;                                                                                     \
-        MV_FIRST(x, n, i, x[i] == best_high);                                                                         \
-        a->high_at = index + i;                                                                                       \
-    }
+/* Says which extremes a block has moved: 1 the smallest, 2 the largest. Where they
+ * stand is looked up at the end of the run. */
+#define MV_IMPROVE(kind, best_low, best_high)                                                                         \
+    (((before == 0 || best_low < (__typeof__(best_low))a->low.kind) ? (a->low.kind = best_low, 1) : 0) |              \
+     ((before == 0 || best_high > (__typeof__(best_high))a->high.kind) ? (a->high.kind = best_high, 2) : 0))
 /* The usual block has no NaN and nothing beyond the extremes so far: a cheap look tells. */
 #define MV_FLOAT_DESCRIBE(name, T)                                                                                    \
     MV_FLOAT_WITHIN(mv_within_##name, name, T)                                                                        \
@@ -357,7 +355,7 @@ MV_HITS(f64, mv_at_f64)
         MV_IN_REST(n, const double v = x[i]; const double apart = v == v ? v - mean : 0; rest += apart * apart)       \
         return mv_add_lanes(lane) + rest;                                                                             \
     }                                                                                                                 \
-    MV_INLINE void mv_take_describe_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {              \
+    MV_INLINE int mv_take_describe_##name(mv_acc *a, const mv_at_##name *x, int64_t n) {                              \
         const int64_t before = a->n;                                                                                  \
         int unordered = 0;                                                                                            \
         T best_low = INFINITY, best_high = -INFINITY;                                                                 \
@@ -369,9 +367,9 @@ MV_HITS(f64, mv_at_f64)
         double total, m2;                                                                                             \
         if (unordered) {                                                                                              \
             counted.n = 0;                                                                                            \
-            mv_take_count_##name(&counted, x, n, index);                                                              \
+            mv_take_count_##name(&counted, x, n, 0);                                                                  \
             if (counted.n == 0)                                                                                       \
-                return;                                                                                               \
+                return 0;                                                                                             \
             total = mv_sum_present_##name(x, n);                                                                      \
             m2 = mv_spread_present_##name(x, n, total / (double)counted.n);                                           \
         } else {                                                                                                      \
@@ -379,21 +377,22 @@ MV_HITS(f64, mv_at_f64)
             m2 = mv_spread_##name(x, n, total / (double)n);                                                           \
         }                                                                                                             \
         mv_add_moments(a, counted.n, total, 0, m2);                                                                   \
-        MV_IMPROVE(f64, n, best_low, best_high)                                                                       \
+        return MV_IMPROVE(f64, best_low, best_high);                                                                  \
     }
 #define MV_INT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, i64)
 #define MV_UINT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, u64)
 #define MV_EXACT_DESCRIBE(name, at, T, kind)                                                                          \
-    MV_INLINE void mv_take_describe_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                        \
+    MV_INLINE int mv_take_describe_##name(mv_acc *a, const at *x, int64_t n) {                                        \
         const int64_t before = a->n;                                                                                  \
         const mv_wide total = mv_sum_##name(x, n);                                                                    \
         a->total += total;                                                                                            \
         mv_add_moments(a, n, (double)total, 0, mv_spread_##name(x, n, (double)total / (double)n));                    \
         if (before > 0 && mv_none_below_##name(x, n, (T)a->low.kind) && mv_none_above_##name(x, n, (T)a->high.kind))  \
-            return;                                                                                                   \
+            return 0;                                                                                                 \
         int unordered;                                                                                                \
-        const T best_low = mv_least_##name(x, n, x[0], &unordered), best_high = mv_most_##name(x, n, x[0], &unordered); \
-        MV_IMPROVE(kind, n, best_low, best_high)                                                                      \
+        const T best_low = mv_least_##name(x, n, x[0], &unordered);                                                   \
+        const T best_high = mv_most_##name(x, n, x[0], &unordered);                                                   \
+        return MV_IMPROVE(kind, best_low, best_high);                                                                 \
     }
 MV_FLOAT_DESCRIBE(f32, float)
 MV_FLOAT_DESCRIBE(f64, double)
@@ -401,15 +400,38 @@ MV_EXACT_DESCRIBE(b8, mv_at_b8, uint8_t, u64)
 MV_EACH_INT(MV_INT_DESCRIBE)
 MV_EACH_UINT(MV_UINT_DESCRIBE)
 /* stretches between NaTs */
-MV_INLINE void mv_take_describe_time(mv_acc *a, const mv_at_i64 *x, int64_t n, int64_t index) {
+MV_INLINE int mv_take_describe_time(mv_acc *a, const mv_at_i64 *x, int64_t n) {
+    int moved = 0;
     for (int64_t i = 0; i < n;) {
         int64_t end = i;
         while (end < n && x[end] != MV_NAT)
             end++;
         if (end > i)
-            mv_take_describe_i64(a, x + i, end - i, index + i);
+            moved |= mv_take_describe_i64(a, x + i, end - i);
         i = end + 1;
     }
+    return moved;
 }
+#define MV_DESCRIBE_STEP(fn, name, T, kind, TAKE)                                                                     \
+    MV_CLONES static void fn(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {               \
+        T buffer[MV_BLOCK];                                                                                           \
+        mv_acc *a = state;                                                                                            \
+        int64_t low_block = -1, high_block = -1;                                                                      \
+        for (int64_t done = 0; done < n; done += MV_BLOCK) {                                                          \
+            const int64_t size = n - done < MV_BLOCK ? n - done : MV_BLOCK;                                           \
+            const int moved = TAKE(a, mv_block_##name(p[0] + done * s[0], s[0], size, buffer), size);                 \
+            low_block = moved & 1 ? done : low_block;                                                                 \
+            high_block = moved & 2 ? done : high_block;                                                               \
+        }                                                                                                             \
+        for (int which = 0; which < 2; which++) {                                                                     \
+            const int64_t block = which ? high_block : low_block, size = n - block < MV_BLOCK ? n - block : MV_BLOCK; \
+            if (block < 0)                                                                                            \
+                continue;                                                                                             \
+            const T value = (T)(which ? a->high.kind : a->low.kind);                                                  \
+            const __auto_type x = mv_block_##name(p[0] + block * s[0], s[0], size, buffer);                           \
+            MV_FIRST(x, size, i, x[i] == value);                                                                      \
+            *(which ? &a->high_at : &a->low_at) = index + block + i;                                                  \
+        }                                                                                                             \
+    }
 
 #endif

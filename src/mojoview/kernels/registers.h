@@ -1,10 +1,11 @@
 /* Calls a C-ABI function whose parameters are known at run time only.
  *
- * The System V x86-64 and the AAPCS64 conventions hand out integer registers and floating-point registers independently of each
- * other, so one prototype with all of both serves every mix of arguments: registers that the callee does not expect hold
- * whatever, which it ignores. What does not fit goes to the stack in argument order, one eight-byte slot each. A float32 travels in the low
- * half of its register or slot; narrower integers travel sign- or zero-extended, more than either convention asks for.
- * Apple's arm64 packs stack arguments and Windows counts registers by position: there the callers refuse.
+ * The System V x86-64 and the AAPCS64 conventions hand out integer registers and floating-point registers
+ * independently of each other, so one prototype with all of both serves every mix of arguments: registers that the
+ * callee does not expect hold whatever, which it ignores. What does not fit goes to the stack in argument order, one
+ * eight-byte slot each. A float32 travels in the low half of its register or slot; narrower integers travel sign- or
+ * zero-extended, more than either convention asks for. Apple's arm64 packs stack arguments and Windows counts
+ * registers by position: there the callers refuse.
  *
  * Calling through a prototype that is not the callee's is undefined in C and defined by these two conventions. */
 #ifndef MOJOVIEW_REGISTERS_H
@@ -71,8 +72,8 @@ static inline int mv_push_f32(mv_registers *r, float v) {
 #endif
 #define MV_FLOAT_TYPES MV_D, MV_D, MV_D, MV_D, MV_D, MV_D, MV_D, MV_D
 #define MV_FLOATS(r) (r)->f[0], (r)->f[1], (r)->f[2], (r)->f[3], (r)->f[4], (r)->f[5], (r)->f[6], (r)->f[7]
-#define MV_STACK(r) (r)->stack[0], (r)->stack[1], (r)->stack[2], (r)->stack[3], (r)->stack[4], (r)->stack[5], (r)->stack[6], \
-                    (r)->stack[7]
+#define MV_STACK(r) (r)->stack[0], (r)->stack[1], (r)->stack[2], (r)->stack[3], (r)->stack[4], (r)->stack[5], \
+                    (r)->stack[6], (r)->stack[7]
 
 /* Only as much as is needed is loaded: most kernels take a few pointers. */
 #define MV_INVOKE(R, at, r)                                                                                         \

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-__all__ = ["Param", "Signature"]
+from mojoview.memory.errors import ArgumentError
+
+__all__ = ["Param", "Signature", "check_signature"]
 
 Role = Literal["in", "inout", "out", "value"]
 Passing = Literal["descriptor", "pointer", "value"]
+Shapes = Literal["equal", "free"]
+MOST_DIMENSIONS = 8  # abi.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,8 @@ class Param:
     role : {"in", "inout", "out", "value"}
         Arrays that are read, updated or overwritten; "value" is a scalar.
     dtype : str
-        NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel that has
-        several variants.
+        NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel
+        that has several variants.
     ndim : int or None
         Dimensions an array must have; None takes any.
     passing : {"descriptor", "pointer", "value"}
@@ -51,12 +55,13 @@ class Signature:
     Attributes
     ----------
     result : str
-        "none"; "status" (an int32 status code: 0 is success, else an exception); "status_index" (int64: code in the low byte, failing
-        element + 1 above it); or the NumPy name of the scalar that comes back.
+        "none"; "status" (an int32 status code: 0 is success, else an exception); "status_index" (int64: code in the low
+        byte, failing element + 1 above it); or the NumPy name of the scalar that comes back.
     masks : bool
         Whether the kernel understands masks. One that does not refuses arrays with a set mask bit.
     shapes : {"equal", "free"}
-        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at every size.
+        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at
+        every size.
     """
 
     name: str
@@ -65,7 +70,33 @@ class Signature:
     doc: str = ""
     masks: bool = False
     text: str = ""
-    shapes: Literal["equal", "free"] = "equal"
+    shapes: Shapes = "equal"
 
     def __str__(self) -> str:
         return self.text or f"{self.name}({', '.join(p.name for p in self.params)})"
+
+
+def check_signature(signature: Any) -> None:
+    """Refuses a signature that contradicts itself; what the calling convention can carry is not asked here."""
+    if not isinstance(signature, Signature) or not isinstance(signature.name, str):
+        raise ArgumentError(f"kernel: expected a Signature with a name, got {signature!r}")
+    where = signature.name
+    if not isinstance(signature.params, tuple | list) or not all(isinstance(p, Param) for p in signature.params):
+        raise ArgumentError(f"{where}: params: expected a tuple of Param, got {signature.params!r}")
+    if not isinstance(signature.result, str):
+        raise ArgumentError(f"{where}: result: expected a str, got {signature.result!r}")
+    if signature.shapes not in get_args(Shapes):
+        raise ArgumentError(f"{where}: shapes: expected one of {get_args(Shapes)}, got {signature.shapes!r}")
+    for param in signature.params:
+        of = f"{where}: parameter {param.name!r}"
+        if not isinstance(param.name, str) or not isinstance(param.dtype, str):
+            raise ArgumentError(f"{of}: expected name and dtype to be str, got dtype {param.dtype!r}")
+        if param.role not in get_args(Role) or param.passing not in get_args(Passing):
+            raise ArgumentError(
+                f"{of}: expected a role of {get_args(Role)} and passing of {get_args(Passing)}, "
+                f"got {param.role!r} and {param.passing!r}"
+            )
+        if (param.role == "value") != (param.passing == "value"):
+            raise ArgumentError(f"{of}: a {param.role!r} argument cannot travel as a {param.passing}")
+        if param.ndim is not None and (type(param.ndim) is not int or not 0 <= param.ndim <= MOST_DIMENSIONS):
+            raise ArgumentError(f"{of}: ndim: expected None or an int from 0 to {MOST_DIMENSIONS}, got {param.ndim!r}")

@@ -1,7 +1,8 @@
-/* The one N-d engine: a coalesced loop nest over arrays of the same shape, walked in runs of elements that are not missing.
+/* The one N-d engine: a coalesced loop nest over arrays of the same shape, walked
+ * in runs of elements that are not missing.
  *
- * Inner loops see (pointers, byte strides, count) like NumPy's, so they need to know neither dimensions nor masks. Any range of the
- * flat iteration order can be walked alone: that is how work is split over threads. */
+ * Inner loops see (pointers, byte strides, count) like NumPy's, so they need to know neither dimensions nor masks. Any
+ * range of the flat iteration order can be walked alone: that is how work is split over threads. */
 #ifndef MOJOVIEW_STRIDED_H
 #define MOJOVIEW_STRIDED_H
 
@@ -30,7 +31,8 @@ typedef struct mv_nest {
     mv_mask_walk mask[MV_MAX_OPERANDS];
 } mv_nest;
 
-/* MV_ORDER_C: elements come in C order, for results that are positions. MV_ORDER_ANY: in the order that suits the memory. */
+/* MV_ORDER_C: elements come in C order, for results that are positions.
+ * MV_ORDER_ANY: in the order that suits the memory. */
 enum { MV_ORDER_C, MV_ORDER_ANY };
 
 /* One inner run: `index` is the flat position of its first element in the order of the walk. */
@@ -54,7 +56,8 @@ static inline void mv_nest_swap(mv_nest *nest, int i, int j) {
     }
 }
 
-/* Turns dimensions round and sorts them so that the last operand (the output, where there is one) is walked upwards and densely. */
+/* Turns dimensions round and sorts them so that the last operand (the output, where there
+ * is one) is walked upwards and densely. */
 static inline void mv_nest_reorder(mv_nest *nest) {
     const int lead = nest->operands - 1;
     for (int d = 0; d < nest->ndim; d++) {
@@ -180,7 +183,8 @@ static inline void mv_mask_expand(const mv_mask_walk *mask, int64_t at, int64_t 
 }
 
 /* Calls `step` for every stretch of elements that no mask calls missing. */
-static inline void mv_run_masked(const mv_nest *nest, char *const *p, const int64_t *at, int64_t n, int64_t index, mv_step step, void *state) {
+static inline void mv_run_masked(const mv_nest *nest, char *const *p, const int64_t *at, int64_t n, int64_t index,
+                                 mv_step step, void *state) {
     const int inner = nest->ndim - 1;
     uint8_t missing[MV_MASK_BLOCK];
     char *q[MV_MAX_OPERANDS];

@@ -102,10 +102,8 @@ def _describe(dtype: np.dtype[Any]) -> DTypeInfo:
 
 
 def _format(dtype: np.dtype[Any]) -> bytes | None:
-    if (
-        dtype.kind in "iu" and dtype.isnative
-    ):  # long and long long are equal and have one entry here: that of the common name
-        dtype = np.dtype(dtype.str)
+    if dtype.kind in "iu" and dtype.isnative:
+        dtype = np.dtype(dtype.str)  # long and long long are equal and have one entry: that of the common name
     try:
         exported = np.empty(0, dtype).data
         return exported.format.encode() if np.asarray(exported).dtype == dtype else None
@@ -117,10 +115,8 @@ def _format(dtype: np.dtype[Any]) -> bytes | None:
 
 def _descr(dtype: np.dtype[Any]) -> list[Any] | None:
     try:
-        descr = dtype.descr
-        return (
-            descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None
-        )  # padding becomes fields
+        descr = dtype.descr  # padding becomes fields: then it is not quite this dtype
+        return descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None
     except (ValueError, TypeError):  # overlapping or reordered fields
         return None
 

@@ -2,9 +2,11 @@ from cpython.buffer cimport Py_buffer
 
 
 cdef class Lease:
-    cdef object owner       # kept so that the memory lives as long as the lease, also where no buffer is exported
+    cdef readonly object owner  # kept so that the memory lives as long as the lease, also where no buffer is exported
     cdef Py_buffer buffer   # the owner's only export, released when the last view that shares this lease is gone
-    cdef bint held          # whether `buffer` is filled: a lease on a bare pointer has none
+    cdef bint held          # whether `buffer` is an export that we owe a release
+    cdef object borrow      # what borrow checking knows of the memory; None while it is off
+    cdef object window      # what `buffer` belongs to where the owner's memory comes through a memoryview; or None
     cdef object __weakref__
 
 

@@ -1,7 +1,11 @@
-from typing import final
+from typing import Any
 
-@final
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class Lease:
     def __init__(self) -> None: ...
+    @property
+    def owner(self) -> Any: ...
 
 def live_leases() -> int: ...

@@ -7,14 +7,28 @@ from libc.stdint cimport int64_t
 from mojoview.memory.errors import ArgumentError
 
 
+cdef extern from *:
+    """
+    static int mv_is_memoryviews(const Py_buffer *buffer) {
+        return buffer->obj != NULL && PyMemoryView_Check(buffer->obj);
+    }
+    static PyObject *mv_window_on(const Py_buffer *buffer) { return PyMemoryView_FromObject(buffer->obj); }
+    static void mv_look_through(Py_buffer *buffer, PyObject *window) {
+        *buffer = *PyMemoryView_GET_BUFFER(window);
+        buffer->obj = NULL; /* no export: nothing to release */
+    }
+    """
+    bint mv_is_memoryviews(const Py_buffer *buffer)
+    object mv_window_on(const Py_buffer *buffer)
+    void mv_look_through(Py_buffer *buffer, object window)
+
 cdef extern from "counter.h" nogil:
     void mv_count_add(int64_t n)
     int64_t mv_count_read()
 
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
-# never hear that its buffer is free. Cycles through a lease are broken at the view that holds it.
-@cython.final
+# never hear that its buffer is free. Cycles through a lease are broken elsewhere, at what the owner holds.
 @cython.no_gc_clear
 cdef class Lease:
     """Lease()
@@ -38,7 +52,7 @@ cdef class Lease:
         mv_count_add(-1)
 
     def __repr__(self):
-        what = "buffer of" if self.held else "reference to"
+        what = "buffer of" if self.held or self.window is not None else "reference to"
         return f"<mojoview lease: {what} {type(self.owner).__name__} at {id(self.owner):#x}>"
 
 
@@ -48,7 +62,22 @@ cdef Lease lease_buffer(object exporter, object owner, int flags):
     PyObject_GetBuffer(exporter, &lease.buffer, flags)
     lease.held = True
     lease.owner = owner
+    if mv_is_memoryviews(&lease.buffer):
+        own_window(lease)
     return lease
+
+
+cdef int own_window(Lease lease) except -1:
+    """Trades an export of somebody's memoryview for a memoryview of our own on the same memory.
+
+    The collector clears memoryviews in cycles, and before Python 3.13 it did so under the exports that they had: the
+    release that follows then reads freed memory. Our own has no exports, and nobody else can release it."""
+    window = mv_window_on(&lease.buffer)
+    lease.held = False
+    PyBuffer_Release(&lease.buffer)
+    lease.window = window
+    mv_look_through(&lease.buffer, window)
+    return 0
 
 
 cdef Lease lease_owner(object owner):

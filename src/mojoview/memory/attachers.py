@@ -2,5 +2,6 @@
 
 __all__ = ["ATTACHERS"]
 
-# Kind of segment -> "module:function", imported when the first segment of that kind is met; the function takes the segment.
+# Kind of segment -> "module:function", imported when the first segment of that kind is met; the function takes the
+# segment.
 ATTACHERS: dict[str, str] = {}

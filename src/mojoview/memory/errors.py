@@ -7,9 +7,10 @@ __all__ = [
     "AlignmentError",
     "ArgumentError",
     "BrokenFrame",
+    "BorrowError",
     "Busy",
-    "ClosedError",
     "CacheError",
+    "ClosedError",
     "ColumnError",
     "CompileTimeoutError",
     "CompilerNotFound",
@@ -30,11 +31,13 @@ __all__ = [
     "KernelOverflowError",
     "KernelValueError",
     "LayoutError",
+    "MappingError",
     "MaskError",
     "MojoViewError",
     "NotAMojoviewSegment",
     "NotOwnerError",
     "NotReady",
+    "OptionError",
     "OverlapError",
     "PeerGone",
     "OwnerGone",
@@ -50,9 +53,10 @@ __all__ = [
     "SegmentLost",
     "SegmentNotFound",
     "ShapeError",
-    "ShmFullError",
     "SharedError",
+    "ShmFullError",
     "StaleError",
+    "StreamError",
     "TruncatedError",
     "VersionMismatch",
     "WaitTimeout",
@@ -80,6 +84,14 @@ class ExportedError(MojoViewError, BufferError):
     """A view cannot be released while a consumer or a running kernel still uses its memory."""
 
 
+class BorrowError(MojoViewError, BufferError, ValueError):
+    """Memory was asked for that another view writes, or for writing while another view has it."""
+
+
+class MappingError(MojoViewError, OSError):
+    """A file cannot be opened or mapped."""
+
+
 class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
 
@@ -90,6 +102,10 @@ class ArgumentError(MojoViewError, TypeError, ValueError):
 
 class RangeError(MojoViewError, OverflowError):
     """A number does not fit the dtype that has to hold it."""
+
+
+class OptionError(MojoViewError, TypeError, NotImplementedError):
+    """An option of a protocol that this version does not know."""
 
 
 class DTypeError(MojoViewError, TypeError):
@@ -118,6 +134,10 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 class DeviceError(MojoViewError, BufferError):
     """The memory lives on a device that the host cannot read."""
+
+
+class StreamError(MojoViewError, ValueError):
+    """A stream number that means nothing for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):

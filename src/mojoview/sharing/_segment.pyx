@@ -69,7 +69,7 @@ cdef extern from "<sys/mman.h>" nogil:
         MAP_SHARED
 
 if mv_owners_watch_forks() < 0:
-    raise MemoryError("pthread_atfork")
+    raise SegmentError(errno.ENOMEM, "pthread_atfork: no memory to watch for forks")
 
 
 cdef uint64_t forks() noexcept:

@@ -2,11 +2,11 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport EBUSY, EINTR
+from libc.errno cimport EINTR
 from libc.stdint cimport int64_t, uint64_t
-from posix.unistd cimport close
 
 from mojoview.memory._lease cimport lease_owner
+from mojoview.sharing._pins cimport Pin, mv_pins_head, mv_pins_ref, mv_pins_row, pin_newest
 from mojoview.sharing._segment cimport MV_KIND_FRAME, MV_KIND_SNAPSHOT, Mapping, Segment, forks
 from mojoview.views._view cimport View, make_view
 
@@ -18,7 +18,7 @@ import weakref
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, Busy, ClosedError, OwnerGone, SegmentError, ShapeError, WaitTimeout,
+    ArgumentError, Busy, ClosedError, OwnerGone, ShapeError, WaitTimeout,
 )
 from mojoview.sharing import lifecycle
 
@@ -31,8 +31,6 @@ cdef extern from "pins.h" nogil:
     static inline void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n) {
         atomic_store_explicit(&r->head->slots, n, memory_order_release);
     }
-    static inline uint64_t mv_snapshot_bytes(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->bytes; }
-    static inline uint64_t mv_snapshot_time(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->time_ns; }
     static inline void mv_snapshot_unpark(const mv_pins_ref *r) { mv_unpark(&r->head->map, &r->rows[0].sleepers); }
     static inline int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns) {
         return mv_park(&r->head->map, seen, &r->rows[0].sleepers, spin_ns, ns);
@@ -50,22 +48,13 @@ cdef extern from "pins.h" nogil:
     }
     """
     enum:
-        MV_PINS_NONE
-        MV_PINS_PINNED
-        MV_PINS_BUSY
-        MV_PINS_DAMAGED
         MV_PINS_SLOTS
-    int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
-    void mv_pins_unpin(const mv_pins_ref *r, uint64_t row)
     int64_t mv_pins_take(const mv_pins_ref *r)
     uint64_t mv_pins_publish(const mv_pins_ref *r, uint64_t slot, uint64_t bytes, uint64_t time_ns)
     int mv_pins_reap(const mv_pins_ref *r, int any)
-    int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd)
     uint64_t mv_snapshot_map(const mv_pins_ref *r)
     uint64_t mv_snapshot_slots(const mv_pins_ref *r)
     void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n)
-    uint64_t mv_snapshot_bytes(const mv_pins_ref *r, uint64_t slot)
-    uint64_t mv_snapshot_time(const mv_pins_ref *r, uint64_t slot)
     void mv_snapshot_unpark(const mv_pins_ref *r)
     int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns)
     int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot)
@@ -76,46 +65,6 @@ cdef extern from "platform.h" nogil:
 DATA_ALIGN = 65536
 cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0
 cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the other side's life
-
-
-@cython.final
-cdef class Row:
-    def __cinit__(self):
-        self.fd = -1
-
-    def __dealloc__(self):
-        if self.fd >= 0:
-            close(self.fd)
-
-
-# Its end writes to the mappings that it holds: they must still be there.
-@cython.final
-@cython.no_gc_clear
-cdef class Pin:
-    """Pin()
-
-    One publication, pinned: the writer leaves its slot alone until the last view on it is gone. Found as ``view.owner``.
-
-    Attributes
-    ----------
-    version : int
-    time_ns : int
-        When it was published, by the machine's monotonic clock.
-    """
-
-    def __dealloc__(self):
-        # After a fork parent and child share the row's lock, and either may still look: then only the last to let go frees it, and
-        # the writer finds the row's lock free.
-        if self.map and self.row.forks == forks():
-            mv_pins_unpin(&self.pins, self.row.number)
-            self.snapshot.free_rows.append(self.row)
-
-    @property
-    def version(self):
-        return self.map >> 8
-
-    def __repr__(self):
-        return f"<mojoview pin: publication {self.version} of {self.snapshot.segment.name!r}>"
 
 
 @cython.final
@@ -393,57 +342,15 @@ cdef class Snapshot:
         """
         cdef Pin pin
         self.check_open("read()")
-        pin = self.pin()
-        if pin is None:
-            return None
+        pin = self.newest() if self.newest is not None else None
+        # Views of one publication share a pin, but not across a fork: the child's release must not free the parent's row.
+        if pin is None or pin.map != mv_snapshot_map(&self.pins) or pin.row.forks != forks():
+            pin = pin_newest(&self.pins, self.segment, self.mapping, self.page, self.free_rows)
+            if pin is None:
+                return None
+            self.newest = weakref.ref(pin)
         self.last_read = pin.map >> 8
         return self.slot_view(pin, pin.map & 255, False)
-
-    cdef Row take_row(self):
-        cdef Row row
-        cdef int64_t number
-        while self.free_rows:
-            row = self.free_rows.pop()
-            if row.forks == forks():
-                return row
-        row = Row.__new__(Row)
-        number = mv_pins_claim_row(&self.pins, self.segment.fd, &row.fd)
-        if number == -EBUSY:
-            raise Busy(errno.EAGAIN, f"read(): all {self.pins.row_count} rows for readers of {self.segment.name!r} are pinned; "
-                       "let views go, or create it with more readers")
-        if number < 0:
-            row.fd = -1
-            raise SegmentError(-number, f"read(): claiming a row of {self.segment.name!r}: {os.strerror(-number)}")
-        row.number, row.forks = number, forks()
-        return row
-
-    cdef Pin pin(self):
-        """A pin on the newest publication, shared with the views that this handle already gave out for it."""
-        cdef Pin pin
-        cdef int status
-        if self.newest is not None:
-            pin = self.newest()
-            if pin is not None and pin.map == mv_snapshot_map(&self.pins) and pin.row.forks == forks():
-                return pin
-        pin = Pin.__new__(Pin)
-        pin.snapshot, pin.pins, pin.mapping, pin.page = self, self.pins, self.mapping, self.page
-        pin.row = self.take_row()
-        status = mv_pins_pin(&self.pins, pin.row.number, &pin.map)
-        deadline = time.monotonic() + 1
-        while status == MV_PINS_BUSY and time.monotonic() < deadline:
-            time.sleep(0)
-            status = mv_pins_pin(&self.pins, pin.row.number, &pin.map)
-        if status != MV_PINS_PINNED:
-            pin.map = 0
-            self.free_rows.append(pin.row)
-            if status == MV_PINS_NONE:
-                return None
-            lifecycle.require_params(self.segment, "read()", status != MV_PINS_DAMAGED)
-            raise Busy(errno.EAGAIN, f"read(): the writer of {self.segment.name!r} lapped this reader for a second; use more slots")
-        pin.time_ns = mv_snapshot_time(&self.pins, pin.map & 255)
-        pin.nbytes = mv_snapshot_bytes(&self.pins, pin.map & 255)
-        self.newest = weakref.ref(pin)
-        return pin
 
     def wait_newer(self, timeout=None, *, after=None):
         """wait_newer(timeout=None, *, after=None)

@@ -530,7 +530,7 @@ cdef State bind(Segment segment, bint lock):
             self.lock = threading.RLock()
             self.mutex = malloc(sizeof(pthread_mutex_t))
             if self.mutex is NULL:
-                raise MemoryError(f"{operation}: no memory for a lock")
+                raise SegmentError(errno.ENOMEM, f"{operation}: no memory for a lock")
             pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
     return self
 

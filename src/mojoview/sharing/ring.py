@@ -85,7 +85,7 @@ class Ring(RingReader):
         full: Literal["block", "drop", "error"] = "block",
         broken: Literal["raise", "skip"] = "raise",
         lonely: bool = False,
-        start: str | int = "newest",
+        start: str | int | None = None,
         clock: Literal["monotonic", "ticks"] = "monotonic",
         pin: int | None = None,
         priority: int | None = None,
@@ -117,8 +117,8 @@ class Ring(RingReader):
             What a read does with a damaged frame; it is in `broken` either way.
         lonely : bool
             Whether to wait on when the other side is gone, since another will come.
-        start : {"newest", "oldest"} or int
-            Where reading a lossy ring begins; a number is a sequence number.
+        start : {"newest", "oldest"} or int, optional
+            Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder "oldest".
         clock : {"monotonic", "ticks"}
             "ticks" reads the processor's counter, calibrated once: cheaper, drifts by parts in a million.
         pin : int, optional
@@ -154,7 +154,7 @@ class Ring(RingReader):
         [1, 2]
         """
         operation = f"Ring.create({name!r})"
-        options = _options(operation, wait, full, broken, lonely, start)
+        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start)
         if mode not in MODES:
             raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
         if clock not in ("monotonic", "ticks"):
@@ -184,7 +184,7 @@ class Ring(RingReader):
             lifecycle.commit_segment(segment)
         else:
             segment.commit()
-        ring = cls._wrap(segment, options)
+        ring = cls._wrap(segment, options, start=start)
         ring._keeps_name = path is not None
         _place_thread(pin, priority)
         return ring

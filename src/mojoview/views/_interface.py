@@ -14,7 +14,7 @@ from mojoview.views._view import View
 __all__ = ["from_interface"]
 
 
-def from_interface(owner: object, interface: Any, writable: bool) -> View:
+def from_interface(owner: object, interface: Any, writable: bool, protocol: str = "__array_interface__") -> View:
     """A view on what an exporter's `__array_interface__` describes.
 
     Parameters
@@ -26,6 +26,8 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
         extents must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter
         is trusted.
     writable : bool
+    protocol : str
+        Name of the attribute, for messages.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def from_interface(owner: object, interface: Any, writable: bool) -> View:
     -----
     Source: NumPy's reference, "The array interface protocol". Thread safety: any thread.
     """
-    name = f"{type(owner).__name__}.__array_interface__"
+    name = f"{type(owner).__name__}.{protocol}"
     try:
         return _read(owner, interface, writable)
     except MojoViewError as error:

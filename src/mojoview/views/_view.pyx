@@ -1,48 +1,41 @@
 """View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from cpython.buffer cimport PyBUF_SIMPLE
+from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory.abi cimport (
-    MV_ABI_VERSION, MV_ALIGNED, MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS,
-    MV_MAX_NDIM, MV_READONLY, MV_RECORD, MV_SWAPPED, MV_VOID, mv_desc,
+    MV_ABI_VERSION, MV_DEVICE_MASK, MV_HAS_MASK, MV_MASK_BITS, MV_READONLY, mv_desc,
 )
-from mojoview.memory._lease cimport Lease
+from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.views cimport _borrow
+from mojoview.views._bits cimport make_bits
+from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._export cimport fill_buffer
-from mojoview.views._geometry cimport dimensions_held, fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views._geometry cimport fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views._window cimport (
+    Window, check_exportable, check_host, descriptor, drop_mask, fill, finish, open_store, set_dtype,
+)
+from mojoview.views.bits cimport mv_bit
 
 import numpy as np
 
-from mojoview.memory._dtype import KNOWN as _KNOWN, as_dtype, dtype_info, field_of
-from mojoview.memory.errors import (
-    ArgumentError, ExportedError, IndexingError, MaskError, MojoViewError, ProtocolError, RangeError, ReadOnlyError,
-    ReleasedError, ShapeError, ZeroCopyError,
-)
+from mojoview.memory._dtype import as_dtype, dtype_info, field_of
+from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError, ZeroCopyError
+from mojoview.views._array import assign, converted
 
 
 cdef extern from "layout.h" nogil:
-    int mv_desc_derive(mv_desc *d, int64_t alignment)
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
-cdef dict known_dtypes = _KNOWN
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
 
-cdef int raise_released() except -1:
-    raise ReleasedError("the view was released: take a new one from the array")
-
-
-cdef inline mv_desc *descriptor(View self) except NULL:
-    if self.desc is NULL:
-        raise_released()
-    return self.desc
-
-
 # Not cleared by the cycle collector: a consumer of our buffer that dies in the same cycle must find the memory alive.
 @cython.no_gc_clear
-cdef class View:
+cdef class View(Window):
     """View()
 
     A typed window on memory that somebody else owns; made by `mojoview.view()`.
@@ -61,9 +54,15 @@ cdef class View:
     readonly, contiguous, aligned, closed : bool
         `contiguous` means C order.
     device : str
-        "cpu".
+        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises `DeviceError`.
+    masked : bool
+        Whether elements may be missing.
     mask : View or None
-        bool, True where an element is missing.
+        bool, True where an element is missing. Of a bitmap it is a copy, made each time; of a byte mask it borrows.
+    validity : Bits or None
+        The bitmap itself where the mask is one: 1 = valid.
+    arrow_format : str or None
+        Arrow's format string of the items where it says more than the dtype (time zone, dates, decimals).
     owner : object
         Whose memory it is.
 
@@ -82,88 +81,30 @@ cdef class View:
     array([3., 4., 5.])
     """
 
-    def __cinit__(self, *args, **kwargs):
-        self.desc = NULL
-        self._exports = 0
-        self._exposed = False
-
-    def __init__(self):
-        raise ArgumentError("View() is not called by hand: use mojoview.view(obj) or mojoview.from_ptr(...)")
-
-    # -- what it is ---------------------------------------------------------------------------------------------------
-
-    @property
-    def ptr(self):
-        return <uintptr_t>descriptor(self).data
-
-    @property
-    def shape(self):
-        return int64_tuple(descriptor(self).shape, self.desc.ndim)
-
-    @property
-    def strides(self):
-        return int64_tuple(descriptor(self).strides, self.desc.ndim)
-
-    @property
-    def ndim(self):
-        return descriptor(self).ndim
-
-    @property
-    def size(self):
-        return descriptor(self).size
-
-    @property
-    def itemsize(self):
-        return descriptor(self).itemsize
-
-    @property
-    def nbytes(self):
-        return descriptor(self).size * <int64_t>self.desc.itemsize
-
-    @property
-    def dtype(self):
-        descriptor(self)
-        return self._dtype
-
-    @property
-    def readonly(self):
-        return (descriptor(self).flags & MV_READONLY) != 0
-
-    @property
-    def contiguous(self):
-        return (descriptor(self).flags & MV_C_CONTIGUOUS) != 0
-
-    @property
-    def f_contiguous(self):
-        return (descriptor(self).flags & MV_F_CONTIGUOUS) != 0
-
-    @property
-    def aligned(self):
-        return (descriptor(self).flags & MV_ALIGNED) != 0
-
-    @property
-    def device(self):
-        return "cpu" if descriptor(self).flags & MV_DEVICE_MASK == 0 else f"device:{self.desc.device_id}"
-
-    @property
-    def owner(self):
-        descriptor(self)
-        return self._lease.owner
-
-    @property
-    def closed(self):
-        return self.desc is NULL
+    # -- its mask -----------------------------------------------------------------------------------------------------
 
     @property
     def mask(self):
         cdef mv_desc *d = descriptor(self)
+        cdef int64_t step = 1
+        cdef Lease lease
         cdef View other
         if d.flags & MV_HAS_MASK == 0:
             return None
+        check_host(self, "mask")
+        if d.flags & MV_MASK_BITS:
+            unpacked = self.validity.unpack(invert=True)
+            lease = lease_buffer(unpacked, unpacked, PyBUF_SIMPLE)
+            return make_view(lease, lease.buffer.buf, d.ndim, d.shape, &step, BOOL, True)
         other = make_view(self._mask_lease, <void *>(d.mask + d.mask_offset // 8), d.ndim, d.shape, d.mask_stride, BOOL,
                           True)
         other._pin = self._pin
         return other
+
+    @property
+    def validity(self):
+        cdef mv_desc *d = descriptor(self)
+        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
 
     @property
     def data(self):
@@ -171,19 +112,6 @@ cdef class View:
         cdef View other = cut(self)
         drop_mask(other)
         return other
-
-    def __len__(self):
-        if descriptor(self).ndim == 0:
-            raise ArgumentError("len(): a view of 0 dimensions has no length")
-        return self.desc.shape[0]
-
-    def __repr__(self):
-        from mojoview.views._repr import text
-        return text(self)
-
-    def _repr_html_(self):
-        from mojoview.views._repr import html
-        return html(self)
 
     # -- further windows on the same memory ---------------------------------------------------------------------------
 
@@ -203,16 +131,7 @@ cdef class View:
         if isinstance(key, str):
             self, key = field(self, key), Ellipsis
         check_exportable(self, "assignment")
-        try:
-            to_array(self)[key] = value
-        except (MojoViewError, MemoryError):
-            raise
-        except IndexError as cause:
-            raise IndexingError(f"assignment: {cause}") from cause
-        except OverflowError as cause:
-            raise RangeError(f"assignment: {cause}") from cause
-        except Exception as cause:  # NumPy's words on the shape or the type, or what the value itself raised
-            raise ArgumentError(f"assignment: {cause}") from cause
+        assign(to_array(self), key, value)
 
     def __delitem__(self, key):
         raise ArgumentError("del: the elements of a view cannot be deleted")
@@ -227,7 +146,8 @@ cdef class View:
         """The same memory with the dimensions in reverse order."""
         cdef View other = cut(self)
         turn(other.desc)
-        return finish(other)
+        finish(other)
+        return other
 
     def reshape(self, *shape):
         """reshape(*shape)
@@ -250,10 +170,23 @@ cdef class View:
             The number of elements differs.
         ZeroCopyError
             The strides allow the shape only with a copy.
+        MaskError
+            The view has a mask, whose strides are its own.
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> mv.view(np.arange(12)).reshape(3, -1).shape
+        (3, 4)
         """
         cdef View other = cut(self)
         fold(other.desc, shape)
-        return finish(other)
+        finish(other)
+        return other
 
     def cast(self, dtype):
         """cast(dtype)
@@ -276,6 +209,12 @@ cdef class View:
             The items of the dtype are references (object, variable-width strings).
         LayoutError
             The item size differs and the last axis does not allow it.
+        MaskError
+            The view has a mask and the item size differs.
+
+        Notes
+        -----
+        Thread safety: any thread.
 
         Examples
         --------
@@ -288,40 +227,9 @@ cdef class View:
         cdef View other = cut(self)
         resize_items(other.desc, new)
         set_dtype(other, new)
-        return finish(other)
-
-    def release(self):
-        """release()
-
-        Lets go of the memory now. Using the view afterwards raises `ReleasedError`; views cut from it go on.
-
-        Raises
-        ------
-        ExportedError
-            A consumer of the buffer (memoryview, ndarray) or a running kernel still uses this view.
-        """
-        if self.desc is NULL:
-            return
-        if self._exports:
-            raise ExportedError(f"release(): {self._exports} consumer(s) of this view still use its memory; drop them "
-                                "first")
-        self.desc = NULL
-        if not self._exposed:
-            self._lease = self._mask_lease = None
-            self._pin = None
-
-    def __enter__(self):
-        descriptor(self)
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        # A consumer that the traceback keeps alive must not replace the error that is on its way with one of ours.
-        if kind is None or self._exports == 0:
-            self.release()
-
-    def __reduce_ex__(self, protocol):
-        raise ArgumentError("a View cannot be pickled or copied: its memory belongs to somebody else; "
-                            "use np.array(view) for a copy")
+        other._arrow = None
+        finish(other)
+        return other
 
     # -- protocols out ------------------------------------------------------------------------------------------------
 
@@ -354,74 +262,110 @@ cdef class View:
         An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
-        array = to_array(self)
-        wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
-        if copy is False and wanted != array.dtype:
-            raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
-        try:
-            return array.astype(wanted, copy=bool(copy))
-        except Exception as cause:
-            raise ArgumentError(f"__array__({wanted}): {cause}") from cause
+        return converted(to_array(self), dtype, copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        if descriptor(self).flags & MV_DEVICE_MASK == 0:
+            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the buffer protocol")
+        from mojoview.views._cuda_interface import interface_of
+        self._exposed = True
+        return interface_of(self, self._stream)
+
+    def __dlpack_device__(self):
+        """__dlpack_device__()
+
+        (device type, device id) in DLPack's numbering; (1, 0) is the host.
+        """
+        return device_of(descriptor(self))
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
+
+        The memory as a DLPack capsule, without a copy; `release()` refuses while a consumer holds it.
+
+        Parameters
+        ----------
+        stream : int, optional
+            None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
+        max_version : tuple of int, optional
+            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is read-only.
+        dl_device : tuple of int, optional
+            Must be the memory's own.
+        copy : bool, optional
+            True exports a fresh, writable copy.
+
+        Returns
+        -------
+        capsule
+            Borrows the memory and holds the view; after a copy owns its memory. May be dropped or consumed on any thread.
+
+        Raises
+        ------
+        ReadOnlyError
+            Read-only memory was asked for in an old capsule, which would drop the fact.
+        ZeroCopyError, LayoutError, MaskError
+            DLPack has no words for the dtype, byte order, strides or mask.
+        DeviceError, StreamError, ArgumentError
+            Another device, a stream that means nothing, arguments of the wrong type.
+
+        Notes
+        -----
+        Source: DLPack 1.3, "Python Specification for DLPack". Thread safety: any thread.
+        """
+        cdef View copied
+        if copy is not None and copy is not False and copy is not True:
+            raise ArgumentError(f"__dlpack__(copy={copy!r}): expected None, False or True")
+        if not exports_plainly(descriptor(self)) or stream is not None or dl_device is not None:
+            check_export(self, self.desc, self._stream, stream, dl_device, copy is True)
+        if copy is not True:
+            return capsule_of(self, &self._exports, self.desc, max_version, False)
+        copied = duplicate(self)
+        return capsule_of(copied, &copied._exports, copied.desc, max_version, True)
+
+    def __arrow_c_schema__(self):
+        """__arrow_c_schema__()
+
+        The Arrow type of the view as a capsule; see `__arrow_c_array__`.
+        """
+        return arrow_exports().export_schema(self)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """__arrow_c_array__(requested_schema=None)
+
+        The memory as a pair of Arrow capsules (schema, array), without a copy of the values.
+
+        Parameters
+        ----------
+        requested_schema : capsule, optional
+            Only one wish is known: booleans as bits, which copies.
+
+        Returns
+        -------
+        tuple of capsule
+            Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes fixed-size
+            lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
+
+        Raises
+        ------
+        ZeroCopyError, LayoutError, MaskError, ShapeError, DeviceError
+            Arrow has no words for the dtype, byte order, strides, mask or 0 dimensions; device memory.
+
+        Notes
+        -----
+        Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any thread.
+        """
+        return arrow_exports().export_view(self, requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+        """__arrow_c_device_array__(requested_schema=None, **kwargs)
+
+        As `__arrow_c_array__`, in the structure that names the device: the host.
+        """
+        return arrow_exports().export_device_view(self, requested_schema, kwargs)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
-
-cdef inline mv_desc *open_store(View self) noexcept:
-    """Points `desc` at the aligned part of the object's own storage."""
-    cdef uintptr_t address = (<uintptr_t>self._store + 63) & ~<uintptr_t>63
-    self.desc = <mv_desc *>address
-    return self.desc
-
-
-cdef int set_dtype(View self, object dtype) except -1:
-    """Gives the items another dtype; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set."""
-    cdef mv_desc *d = self.desc
-    cdef int code, bits, logical, alignment
-    cdef unsigned int itemsize
-    cdef bint swapped
-    info = known_dtypes.get(dtype)
-    if info is None:
-        info = dtype_info(dtype)
-    code, bits, itemsize, logical, swapped, alignment, format, _ = <tuple>info
-    if logical == MV_RECORD:
-        alignment = dtype.alignment
-    elif logical == MV_VOID and dtype.subdtype is not None:
-        return set_sub_array(self, dtype.subdtype[0], dtype.subdtype[1])
-    d.dtype_code = code
-    d.dtype_bits = bits
-    d.dtype_lanes = 1
-    d.itemsize = itemsize
-    d.logical = logical
-    d.flags = (d.flags & ~MV_SWAPPED) | (MV_SWAPPED if swapped else 0)
-    self._dtype = dtype
-    self._format = format
-    self._alignment = alignment
-    return 0
-
-
-cdef int set_sub_array(View self, object base, tuple sizes) except -1:
-    cdef mv_desc *d = self.desc
-    cdef int k, ndim = d.ndim + len(sizes), most = dimensions_held(d)
-    cdef int64_t step = base.itemsize
-    if ndim > most:
-        raise ShapeError(f"sub-array of shape {sizes}: {ndim} dimensions, a {'masked ' if most < MV_MAX_NDIM else ''}"
-                         f"view has at most {most}")
-    for k in range(ndim - 1, d.ndim - 1, -1):
-        d.shape[k] = sizes[k - d.ndim]
-        d.strides[k] = step
-        step *= d.shape[k]
-        if k < 2:
-            d.mask_stride[k] = 0
-    d.ndim = ndim
-    return set_dtype(self, base)
-
-
-cdef View finish(View self):
-    """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
-    if mv_desc_derive(self.desc, self._alignment) < 0:
-        raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
-    return self
-
 
 cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
                     bint readonly):
@@ -439,8 +383,11 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
         d.strides[k] = strides[k]
     d.flags = MV_READONLY if readonly else 0
     set_dtype(self, dtype)
+    finish(self)
+    if _borrow.checking:
+        _borrow.take(lease, d)
     self._lease = lease
-    return finish(self)
+    return self
 
 
 cdef View cut(View parent):
@@ -448,26 +395,6 @@ cdef View cut(View parent):
     cdef View self = View.__new__(View)
     fill(self, parent)
     return self
-
-
-cdef int fill(View self, View source) except -1:
-    cdef mv_desc *d = descriptor(source)  # read now: the allocation before may have run a finalizer that released it
-    open_store(self)[0] = d[0]
-    self._lease = source._lease
-    self._mask_lease = source._mask_lease
-    self._dtype = source._dtype
-    self._format = source._format
-    self._alignment = source._alignment
-    self._pin = source._pin
-    return 0
-
-
-cdef void drop_mask(View self) noexcept:
-    cdef mv_desc *d = self.desc
-    d.flags &= ~(MV_HAS_MASK | MV_MASK_BITS)
-    d.mask = NULL
-    d.mask_offset = d.mask_stride[0] = d.mask_stride[1] = 0
-    self._mask_lease = None
 
 
 cdef object to_array(View self):
@@ -490,72 +417,27 @@ cdef object to_array(View self):
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
 
 
-# -- what subclasses and other rooms build with ------------------------------------------------------------------------
-
-def adopt(View target not None, View source not None, pin=None):
-    """adopt(target, source, pin=None)
-
-    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long
-    as it does.
-    """
-    if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
-        raise ArgumentError("adopt: expected a fresh view as target, got one that was opened before")
-    fill(target, source)
-    if pin is not None:
-        target._pin = pin if target._pin is None else (target._pin, pin)
-    return target
-
-
-def with_mask(View values not None, View mask not None):
-    """with_mask(values, mask)
-
-    A view of `values` whose elements are missing where `mask` is True.
-
-    Parameters
-    ----------
-    values : View
-        Any dtype, at most 2 dimensions.
-    mask : View
-        bool, of the same shape; its strides are its own.
-
-    Returns
-    -------
-    View
-        Borrows both.
-
-    Raises
-    ------
-    MaskError
-        The mask is not bool, not of the same shape, or has more than 2 dimensions.
-    """
-    cdef View other = cut(values)
-    cdef View missing = cut(mask)
-    cdef mv_desc *d = other.desc
-    cdef mv_desc *m = missing.desc
-    if (d.flags | m.flags) & MV_HAS_MASK:
-        raise MaskError("mask: expected a view and a mask without masks of their own; use view.data")
-    if missing._dtype != BOOL or m.ndim != d.ndim or not 1 <= d.ndim <= 2 or other.shape != missing.shape:
-        raise MaskError(f"mask: expected bool of shape {other.shape} in 1 or 2 dimensions, got {missing._dtype} of "
-                        f"shape {missing.shape}")
-    other._mask_lease = missing._lease
-    if missing._pin is not None:
-        other._pin = missing._pin if other._pin is None else (other._pin, missing._pin)
-    d.flags |= MV_HAS_MASK
-    d.mask = <const uint8_t *>m.data
-    d.mask_stride[0] = m.strides[0]
-    d.mask_stride[1] = m.strides[1] if d.ndim == 2 else 0
+cdef View duplicate(View source):
+    """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
+    from mojoview.views.open import view
+    cdef View other = view(source, copy="always", writable=True)
+    other.desc.dtype_code = source.desc.dtype_code
+    other.desc.dtype_bits = source.desc.dtype_bits
+    other.desc.dtype_lanes = source.desc.dtype_lanes
+    other.desc.logical = source.desc.logical
     return other
 
 
-def same(View source not None, bint readonly):
-    """same(source, readonly)
+cdef object _arrow_export = None
 
-    The same window again, without the right to write where `readonly`.
-    """
-    cdef View other = cut(source)
-    if readonly:
-        other.desc.flags |= MV_READONLY
-    return other
+
+cdef object arrow_exports():
+    """The module that exports to Arrow, imported when first used: it knows views."""
+    global _arrow_export
+    if _arrow_export is None:
+        from mojoview.views import _arrow_export as module
+        _arrow_export = module
+    return _arrow_export
 
 
 # -- elements and fields ----------------------------------------------------------------------------------------------
@@ -567,17 +449,15 @@ cdef bint is_partial(object key):
 
 cdef object scalar(View self):
     """The element of a 0-d view as NumPy's scalar; None where it is missing."""
+    check_host(self, "element access")
     if self.desc.flags & MV_HAS_MASK:
-        if self.desc.mask[self.desc.mask_offset // 8]:
+        if self.desc.flags & MV_MASK_BITS:
+            if not mv_bit(self.desc.mask, self.desc.mask_offset):
+                return None
+        elif self.desc.mask[self.desc.mask_offset // 8]:
             return None
         drop_mask(self)
     return to_array(self)[()]
-
-
-cdef int check_exportable(View self, str protocol) except -1:
-    if descriptor(self).flags & MV_HAS_MASK:
-        raise MaskError(f"{protocol} cannot carry the mask of this view; use view.data and view.mask")
-    return 0
 
 
 cdef View field(View self, object name):
@@ -587,4 +467,5 @@ cdef View field(View self, object name):
     if other.desc.size:
         other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
-    return finish(other)
+    finish(other)
+    return other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Any, Literal
 
 import numpy as np
@@ -18,10 +19,15 @@ from mojoview.memory.errors import (
     ReadOnlyError,
     ZeroCopyError,
 )
-from mojoview.views import _view
+from mojoview.views import _assembly
 from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
+from mojoview.views._arrow_import import from_arrow
+from mojoview.views._cuda_interface import from_cuda_interface
+from mojoview.views._dlpack_import import from_dlpack
 from mojoview.views._interface import from_interface
+from mojoview.views._protocols import has_accessor, protocol_of
 from mojoview.views._view import View
+from mojoview.views.mapped import check_mapping
 
 __all__ = ["from_ptr", "view"]
 
@@ -32,8 +38,10 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Parameters
     ----------
     obj : array-like
-        ndarray (also masked), View, anything with the buffer protocol or `__array_interface__`, or an object with a
-        `mojo` accessor (pandas Series and Index). At most 8 dimensions.
+        ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule
+        interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series, Index and
+        extension arrays). What is missing stays missing: the view has its mask.
+        At most 8 dimensions.
     writable : bool
         Whether the view may write. Needs writable memory in which no element is reached twice.
     copy : {"never", "if_needed", "always"}
@@ -42,7 +50,9 @@ def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed"
     Returns
     -------
     View
-        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy.
+        Borrows the memory of `obj` and keeps it alive; owns a fresh, 64-byte aligned one after a copy. Arrow arrays
+        whose items do not have their bytes in place give an `ArrowView` (strings, lists, booleans, …) and streams a
+        `ChunkedView` instead.
 
     Raises
     ------
@@ -139,14 +149,21 @@ def from_ptr(
 
 
 def _share(obj: Any, writable: bool) -> View:
+    if isinstance(obj, np.memmap | mmap):
+        check_mapping(obj)
     if isinstance(obj, ndarray):
         return _share_masked(obj, writable) if isinstance(obj, MaskedArray) else from_array(obj, writable)
     if isinstance(obj, View):
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
-        return _view.same(obj, not writable)
-    if hasattr(type(obj), "mojo"):  # a pandas object: only its accessor knows its blocks
+        return _assembly.same(obj, not writable)
+    protocol = protocol_of(obj)
+    if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
+    if protocol == "arrow":
+        return from_arrow(obj, writable)  # type: ignore[no-any-return]
+    if protocol == "dlpack":
+        return from_dlpack(obj, writable)
     try:
         if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
             return from_region(obj, obj, 0, (), None, obj.dtype, writable)
@@ -154,21 +171,26 @@ def _share(obj: Any, writable: bool) -> View:
     except MojoViewError:
         raise
     except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
-        refusal = error
+        refusal = error.with_traceback(None)  # it would hold this frame, and so `obj`
     interface = _interface_of(obj)
-    if interface is None:
-        raise _refusal(obj, writable, refusal) from refusal
-    return from_interface(obj, interface, writable)
+    if interface is not None:
+        return from_interface(obj, interface, writable)
+    if hasattr(type(obj), "__dlpack__"):  # where the buffer said no
+        return from_dlpack(obj, writable)
+    interface = _interface_of(obj, "__cuda_array_interface__")
+    if interface is not None:
+        return from_cuda_interface(obj, interface, writable)
+    raise _refusal(obj, writable, refusal) from refusal
 
 
-def _interface_of(obj: Any) -> Any:
+def _interface_of(obj: Any, protocol: str = "__array_interface__") -> Any:
     if isinstance(obj, np.generic):
         return None  # NumPy's scalars describe a copy of themselves that is gone by the time one reads it
     try:
-        return getattr(obj, "__array_interface__", None)
+        return getattr(obj, protocol, None)
     except Exception as error:
         raise InterfaceError(
-            f"view({type(obj).__name__}): its __array_interface__ raises {type(error).__name__}: {error}"
+            f"view({type(obj).__name__}): its {protocol} raises {type(error).__name__}: {error}"
         ) from error
 
 
@@ -176,7 +198,10 @@ def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
     name = type(obj).__name__
     if writable and copy == "never":
         raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
-    view = obj.mojo.view(copy=copy)
+    try:
+        view = obj.mojo.view(copy=copy)
+    except MaskError:  # as with masked arrays, the mask comes along where something is missing
+        view = obj.mojo.view(copy=copy, na="mask")
     if not isinstance(view, View):
         raise ArgumentError(
             f"view({name}): expected one array, got an object that holds several; use its accessor, .mojo.view()"
@@ -193,23 +218,25 @@ def _share_masked(array: MaskedArray[Any, Any], writable: bool) -> View:
             f"view(masked array): expected 1 or 2 dimensions and a plain dtype, got {array.ndim} of {array.dtype}; "
             "view array.data and array.mask"
         )
-    return _view.with_mask(values, from_array(np.asarray(array.mask), False))
+    return _assembly.with_mask(values, from_array(np.asarray(array.mask), False))
 
 
 def _duplicate(obj: Any, writable: bool) -> View:
-    if isinstance(obj, View) and obj.mask is not None:
-        return _view.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
+    if isinstance(obj, View) and obj.masked:
+        return _assembly.with_mask(_duplicate(obj.data, writable), _duplicate(obj.mask, False))
     if isinstance(obj, MaskedArray):
         values = _duplicate(obj.data, writable)
-        return values if obj.mask is np.ma.nomask else _view.with_mask(values, _duplicate(obj.mask, False))
-    if not isinstance(obj, View) and hasattr(type(obj), "mojo"):
+        return values if obj.mask is np.ma.nomask else _assembly.with_mask(values, _duplicate(obj.mask, False))
+    if not isinstance(obj, View) and has_accessor(obj):
         return _share_pandas(obj, writable, "always")
     if not isinstance(obj, ndarray | View):
         try:
-            obj = _share(obj, False)
+            shared = _share(obj, False)
         except (ZeroCopyError, ArgumentError):
             if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
                 raise
+        else:  # not through NumPy, which turns integers with nulls into floats
+            return _duplicate(shared if isinstance(shared, View) else _in_place(shared), writable)
     try:
         array = np.asarray(obj)
     except MojoViewError:
@@ -218,6 +245,12 @@ def _duplicate(obj: Any, writable: bool) -> View:
         raise ArgumentError(f"view({type(obj).__name__}): NumPy makes no array of it ({error})") from error
     dtype_info(array.dtype)  # refuses references in our own words
     return from_array(_aligned_copy(array), writable)
+
+
+def _in_place(shared: Any) -> View:
+    from mojoview.views.arrow import in_place
+
+    return in_place(shared)
 
 
 def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
@@ -247,6 +280,6 @@ def _refusal(obj: Any, writable: bool, error: Exception) -> MojoViewError:
     if isinstance(error, BufferError | ValueError | NotImplementedError):
         return ZeroCopyError(f"view({name}): the exporter refuses its buffer: {error}")
     return ArgumentError(
-        f"view({name}): expected an ndarray, the buffer protocol or __array_interface__; "
-        "copy='if_needed' converts through NumPy"
+        f"view({name}): expected an ndarray, the buffer protocol, __array_interface__, __dlpack__, "
+        "Arrow's PyCapsule interface or __cuda_array_interface__; copy='if_needed' converts through NumPy"
     )

@@ -1,0 +1,51 @@
+"""What NumPy does for a view, with errors of our tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mojoview.memory._dtype import as_dtype
+from mojoview.memory.errors import ArgumentError, IndexingError, MojoViewError, RangeError, ZeroCopyError
+
+__all__ = ["assign", "converted"]
+
+
+def assign(array: NDArray[Any], key: Any, value: Any) -> None:
+    """``array[key] = value``.
+
+    Raises
+    ------
+    IndexingError, RangeError, ArgumentError
+        The index is out of range; a number does not fit; anything else that NumPy, or the value itself, objects to.
+    """
+    try:
+        array[key] = value
+    except (MojoViewError, MemoryError):
+        raise
+    except IndexError as error:
+        raise IndexingError(f"assignment: {error}") from error
+    except OverflowError as error:
+        raise RangeError(f"assignment: {error}") from error
+    except Exception as error:
+        raise ArgumentError(f"assignment: {error}") from error
+
+
+def converted(array: NDArray[Any], dtype: Any, copy: bool | None) -> NDArray[Any]:
+    """The array as `__array__` owes it: itself where dtype and `copy` allow it.
+
+    Raises
+    ------
+    ZeroCopyError
+        ``copy=False`` and another dtype.
+    DTypeError, ArgumentError
+        No dtype; one to which the values do not convert.
+    """
+    wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
+    if copy is False and wanted != array.dtype:
+        raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
+    try:
+        return array.astype(wanted, copy=bool(copy))
+    except Exception as error:
+        raise ArgumentError(f"__array__({wanted}): {error}") from error

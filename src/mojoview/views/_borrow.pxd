@@ -1,0 +1,7 @@
+from mojoview.memory.abi cimport mv_desc
+from mojoview.memory._lease cimport Lease
+
+
+cdef bint checking  # whether new views are checked
+
+cdef int take(Lease lease, const mv_desc *d) except -1

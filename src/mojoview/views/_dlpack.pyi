@@ -1,0 +1,1 @@
+# Knows descriptors only; what it offers is for cimport.

@@ -1,0 +1,42 @@
+from libc.stdint cimport uintptr_t
+
+from mojoview.memory.abi cimport mv_desc
+from mojoview.memory._lease cimport Lease
+
+
+cdef class Window:
+    cdef mv_desc *desc               # inside `_store`, aligned to 64 bytes; NULL once released
+    cdef unsigned char _store[320]
+    cdef Lease _lease                # keeps the memory alive and pinned; shared with the views cut from this one
+    cdef Lease _mask_lease           # the same for the mask
+    cdef object _dtype               # NumPy dtype
+    cdef bytes _format               # PEP 3118 format that our own exports point to; None where there is none
+    cdef int _alignment              # of the dtype, in bytes
+    cdef object _pin                 # whatever else has to live as long (pandas' Copy-on-Write reference)
+    cdef Py_ssize_t _exports         # consumers of our buffer and kernels on it: while there are any, no release()
+    cdef object _arrow               # Arrow's format of the items where it says more than the dtype (zones); or None
+    cdef object _stream              # device stream on which the memory may still be written; or None
+    cdef bint _exposed               # the address went out through __array_interface__: the memory stays until we die
+    cdef object __weakref__
+
+
+cdef int raise_released() except -1
+cdef int set_dtype(Window self, object dtype) except -1
+cdef int finish(Window self) except -1
+cdef int fill(Window self, Window source) except -1
+cdef void drop_mask(Window self) noexcept
+cdef int check_host(Window self, str operation) except -1
+cdef int check_exportable(Window self, str protocol) except -1
+
+
+cdef inline mv_desc *descriptor(Window self) except NULL:
+    if self.desc is NULL:
+        raise_released()
+    return self.desc
+
+
+cdef inline mv_desc *open_store(Window self) noexcept:
+    """Points `desc` at the aligned part of the object's own storage."""
+    cdef uintptr_t address = (<uintptr_t>self._store + 63) & ~<uintptr_t>63
+    self.desc = <mv_desc *>address
+    return self.desc
