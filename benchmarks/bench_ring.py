@@ -338,7 +338,7 @@ class Iceoryx(Transport):
         subscriber = self.topic.subscriber_builder().create()
 
         def receive(n):
-            """It drops what its subscriber does not take in time: what counts is what came, until none came for a while."""
+            """It drops what its subscriber does not take in time: what came counts, until none came for a while."""
             got, last = 0, time.perf_counter()
             while got < n:
                 sample = subscriber.receive()

@@ -165,7 +165,8 @@ def state_beside_a_writer(_):
         print(f"  {name:<40} {rate:>14,.0f}")
     ratio = best["State.refresh()"] / best["swap of an immutable tuple"]
     print(
-        f"  {'met   ' if ratio >= 1.3 else 'MISSED'}: {ratio:.2f} times the tuple's, at least 1.3; {reader.retries} retries"
+        f"  {'met   ' if ratio >= 1.3 else 'MISSED'}: {ratio:.2f} times the tuple's, at least 1.3; "
+        f"{reader.retries} retries"
     )
     reader.close()
     writer.close()
@@ -188,7 +189,8 @@ def attach_array(gigabytes):
     for _ in range(5):
         for name, text in body.items():
             code = (
-                f"import time, numpy as np, mojoview as mv, mojoview.sharing\nfrom multiprocessing import shared_memory\n"
+                f"import time, numpy as np, mojoview as mv, mojoview.sharing\n"
+                f"from multiprocessing import shared_memory\n"
                 f"begin = time.perf_counter()\n{text}\nprint(time.perf_counter() - begin)\n"
                 f"from multiprocessing import resource_tracker\n"  # which would remove the block when this process ends
                 f"if 's' in globals(): resource_tracker.unregister(s._name, 'shared_memory')\n"

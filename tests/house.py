@@ -21,6 +21,8 @@ RANKS = {
     "__main__": 6,
 }
 LONGEST = 600
+# The one reader of NumPy's structs cannot hand them to a second file.
+LONGER = {"kernels/_call.pyx": 900}
 CODE = {".py", ".pyi", ".pyx", ".pxd", ".h", ".c", ".mojo"}
 SHIPPED = {".py", ".pyi", ".pxd", ".h", ".mojo", ".typed"}
 BUILTIN_ERRORS = {
@@ -168,7 +170,7 @@ def no_long_file(*roots: Path) -> Iterator[str]:
     for root in roots:
         for path in files(root):
             lines = len(path.read_text().splitlines())
-            if lines > LONGEST:
+            if lines > LONGER.get(path.relative_to(root).as_posix(), LONGEST):
                 yield f"{path.relative_to(root)}: {lines} lines, more than {LONGEST}; it holds a second concern"
 
 

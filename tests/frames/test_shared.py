@@ -238,7 +238,8 @@ while last < 300:
     reader.wait_newer(60)
     frame = reader.read()
     n = int(frame["n"].iloc[0])
-    bad += not (frame["n"].eq(n).all() and frame["x"].eq(n + 0.5).all() and frame["c"].eq("even" if n % 2 == 0 else "odd").all()
+    parity = "even" if n % 2 == 0 else "odd"
+    bad += not (frame["n"].eq(n).all() and frame["x"].eq(n + 0.5).all() and frame["c"].eq(parity).all()
                 and len(frame) == 100 + n % 7) or n < last
     last = n
 print(bad)

@@ -23,10 +23,11 @@ class Index:
         return self.number
 
 
-# -- options ------------------------------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["var", "std"])
 @pytest.mark.parametrize(
-    ("ddof", "error"), [("1", ArgumentError), (None, ArgumentError), (1j, ArgumentError), (10**400, KernelOverflowError)]
+    ("ddof", "error"),
+    [("1", ArgumentError), (None, ArgumentError), (1j, ArgumentError), (10**400, KernelOverflowError)],
 )
 def test_a_refused_ddof_is_called_by_its_name(name, ddof, error):
     with pytest.raises(error, match=rf"{name}\(\): argument 'ddof'"):
@@ -62,7 +63,7 @@ def test_float16_takes_its_scalars_rounded_to_float16_as_numpy_does(number):
     np.testing.assert_array_equal(y, fused)
 
 
-# -- objects ------------------------------------------------------------------------------------------------------------
+# -- objects ---------------------------------------------------------------------------------------------------------
 class Unrelated:
     """Has an attribute `mojo` that is not ours, and memory of its own."""
 
@@ -103,7 +104,7 @@ for args in ((), (1,), (1, 2, 3)):
     assert run_code("-c", code).split() == ["ArgumentError"] * 3
 
 
-# -- signatures ---------------------------------------------------------------------------------------------------------
+# -- signatures ------------------------------------------------------------------------------------------------------
 def x(**changes):
     return Param(**{"name": "x", "role": "in", "dtype": "float64", **changes})
 
@@ -156,7 +157,7 @@ def test_a_bool_is_no_address():
         Kernel.from_address(Signature("k", (x(),)), True, owner=ctypes)
 
 
-# -- pandas' arrays -----------------------------------------------------------------------------------------------------
+# -- pandas' arrays --------------------------------------------------------------------------------------------------
 def test_case_b67_the_extension_array_itself_carries_values_and_mask():
     x = pd.array([1, None, 3], dtype="Int64")
     for obj in (x, pd.Series(x), pd.Index(x)):

@@ -286,7 +286,7 @@ def test_arguments_of_wrong_types_are_refused(fake, arguments, options, text):
 def test_files_whose_reading_may_never_end_are_not_read(fake, make):
     path = fake.source.with_name("endless.mojo")
     make(path)
-    with pytest.raises(errors.ArgumentError, match="expected a regular file|cannot read"):
+    with pytest.raises(errors.ArgumentError, match=r"expected a regular file|cannot read"):
         mv.load(path)
 
 
@@ -299,6 +299,6 @@ def test_a_file_that_vanishes_while_it_is_compiled(fake, monkeypatch):
         return runs
 
     monkeypatch.setattr(build, "run_together", vanish)
-    with pytest.raises(errors.ArgumentError, match="cannot read .*No such file"):
+    with pytest.raises(errors.ArgumentError, match=r"cannot read .*No such file"):
         mv.load(fake.source)
     assert fake.left_over() == []

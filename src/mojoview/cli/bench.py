@@ -64,7 +64,8 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE if quiet else None,
                               stderr=subprocess.STDOUT if quiet else None, text=True, check=False)
         found = json.loads(report.read_text())["benchmarks"] if report.exists() and report.stat().st_size else []
-    results = [{"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]} for one in found]
+    results = [{"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]} for one in found
+               if "title" in one["extra_info"]]
     missed = [f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, "
               f"target {peer['target']:.2f}"
               for one in results for peer in one["peers"] if peer["reached"] is False]

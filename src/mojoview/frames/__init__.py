@@ -2,13 +2,13 @@
 
 The only room that imports pandas, and `_blocks` its only file that touches pandas' internals. Must not know cuda.
 Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_arrow`,
-`_index`, `_writing`, `_to_pandas`, `_to_arrow`, `_accessors`.
+`_index`, `_writing`, `_to_pandas`, `_to_arrow`, `_accessors`, `_registration`.
 """
 
-from mojoview.frames._accessors import register
 from mojoview.frames._blocks import self_test
 from mojoview.frames._column import BlockView, ColumnView
 from mojoview.frames._frame import FrameView
+from mojoview.frames._registration import register
 from mojoview.frames._to_pandas import to_frame, to_series
 
 __all__ = ["BlockView", "ColumnView", "FrameView", "register", "self_test", "to_frame", "to_series"]

@@ -24,13 +24,12 @@ from mojoview.frames._frame import (
 from mojoview.frames._index import index_view
 from mojoview.frames._storage import Copy, Layout, Missing, check_options
 from mojoview.frames._writing import assign, lease, require_copy_on_write
-from mojoview.memory.attachers import ATTACHERS
-from mojoview.memory.errors import AccessorError
 
 if TYPE_CHECKING:
+    from mojoview.frames._frame import FrameView
     from mojoview.frames._shared import SharedFrame
 
-__all__ = ["AccessorDescriptor", "ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor", "register"]
+__all__ = ["ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor"]
 
 
 class FrameAccessor:
@@ -572,45 +571,3 @@ class ArrayAccessor:
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
-
-
-# -- registration
-# -------------------------------------------------------------------------------------------------------
-
-
-class AccessorDescriptor:
-    """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
-
-    pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets
-    ``df.mojo = 5`` hide it.
-    """
-
-    of_mojoview = True  # says so across a reload, which makes this class anew
-
-    def __init__(self, accessor: type) -> None:
-        self.accessor = accessor
-        self.__doc__ = accessor.__doc__
-
-    def __get__(self, obj: Any, owner: type | None = None) -> Any:
-        return self.accessor if obj is None else self.accessor(obj)
-
-    def __set__(self, obj: Any, value: Any) -> None:
-        raise AccessorError(
-            "'mojo' is the mojoview accessor and cannot be replaced; use df['mojo'] for a column of that name"
-        )
-
-
-def register() -> None:
-    """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
-    ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
-    api = pd.api.extensions
-    for owner, accessor, announce in (
-        (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
-        (pd.Series, SeriesAccessor, api.register_series_accessor),
-        (pd.Index, IndexAccessor, api.register_index_accessor),
-    ):
-        if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
-            announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
-        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute
-    # pandas has no function that registers accessors of its arrays
-    setattr(api.ExtensionArray, "mojo", AccessorDescriptor(ArrayAccessor))  # noqa: B010

@@ -368,7 +368,7 @@ def take_snapshot(obj: Any, positions: Sequence[int] | None = None) -> Any:
 
 
 def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, columns: pd.Index) -> pd.DataFrame:
-    """A DataFrame over arrays as they lie: for each, the array (its rows are columns, or 1-D), what pins it, its columns.
+    """A DataFrame over arrays as they lie: of each the array (its rows are columns, or 1-D), what pins it, its columns.
 
     Where pandas can be told, it copies such a block before it writes to it; the arrays are read-only in any case.
     """
@@ -389,7 +389,7 @@ def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, 
 
 
 def zoned_array(values: np.ndarray[Any, Any], dtype: pd.DatetimeTZDtype) -> Any:
-    """Instants in UTC as an array with a time zone, on the same memory: public calls copy or read them as local times."""
+    """Instants in UTC as an array with a time zone, on the same memory: public calls copy, or read them as local."""
     return dtype.construct_array_type()._simple_new(values, dtype=dtype)  # type: ignore[attr-defined]
 
 

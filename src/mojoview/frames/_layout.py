@@ -266,7 +266,7 @@ def _plan_arrow(result: Plan, columns: list[tuple[int, Any]]) -> dict[str, Any] 
     """All Arrow-backed columns as one stream."""
     if not columns:
         return None
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     arrays = [values.__arrow_array__() for _, values in columns]
     table = pa.table(

@@ -111,7 +111,7 @@ class _CsvWriter:
 class _ParquetWriter:
     def __init__(self, path: str):
         try:
-            import pyarrow.parquet  # type: ignore[import-untyped]
+            import pyarrow.parquet
         except ImportError as error:
             raise ArgumentError("export: Parquet needs pyarrow: pip install 'mojoview[arrow]'") from error
         self.arrow = pyarrow

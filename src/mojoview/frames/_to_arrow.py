@@ -19,7 +19,7 @@ import pandas as pd
 
 from mojoview.frames import _blocks
 from mojoview.frames._storage import resolve, storage
-from mojoview.memory.errors import DTypeError, LayoutError, MaskError, MojoViewError, ZeroCopyError
+from mojoview.memory.errors import DTypeError, FrameError, LayoutError, MaskError, MojoViewError, ZeroCopyError
 from mojoview.views import View, _arrow_export, view
 from mojoview.views._arrow_format import NULLABLE, ArrowCoded, ArrowRecord, ArrowType, format_of
 from mojoview.views.arrow import ArrowView
@@ -46,7 +46,7 @@ class _Column(NamedTuple):
             if start < len(piece) or start == stop:
                 return self._part(piece if stop - start == len(piece) else piece[start:stop])
             start, stop = start - len(piece), stop - len(piece)
-        raise AssertionError("columns of one frame have one length")
+        raise FrameError("to_arrow: the columns of the frame are not of one length")
 
     def _part(self, piece: Any) -> Any:
         part = piece if isinstance(piece, View) else piece._node

@@ -63,7 +63,7 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
     CacheError
         Other users could write to the cache.
     ArgumentError
-        `path` is no readable .mojo file, one of `flags` is not for the caller to set, or an argument is of a wrong type.
+        `path` is no readable .mojo file, one of `flags` is not for the caller to set, or an argument has a wrong type.
 
     Notes
     -----

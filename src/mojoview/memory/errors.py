@@ -5,9 +5,10 @@ from typing import Any
 __all__ = [
     "AccessorError",
     "AlignmentError",
+    "AllocationError",
     "ArgumentError",
-    "BrokenFrame",
     "BorrowError",
+    "BrokenFrame",
     "Busy",
     "CacheError",
     "ClosedError",
@@ -39,8 +40,8 @@ __all__ = [
     "NotReady",
     "OptionError",
     "OverlapError",
-    "PeerGone",
     "OwnerGone",
+    "PeerGone",
     "ProtocolError",
     "RangeError",
     "ReadOnlyError",
@@ -94,6 +95,10 @@ class MappingError(MojoViewError, OSError):
 
 class StaleError(MojoViewError, BufferError):
     """The frame has moved on: the leased memory is no longer the column's own."""
+
+
+class AllocationError(MojoViewError, MemoryError):
+    """There is no memory for what describes or exports a view."""
 
 
 class ArgumentError(MojoViewError, TypeError, ValueError):

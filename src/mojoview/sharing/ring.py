@@ -118,7 +118,8 @@ class Ring(RingReader):
         lonely : bool
             Whether to wait on when the other side is gone, since another will come.
         start : {"newest", "oldest"} or int, optional
-            Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder "oldest".
+            Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder
+            "oldest".
         clock : {"monotonic", "ticks"}
             "ticks" reads the processor's counter, calibrated once: cheaper, drifts by parts in a million.
         pin : int, optional

@@ -26,7 +26,7 @@ from mojoview.views.dlpack cimport mv_let_go
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError,
+    AllocationError, ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError,
 )
 from mojoview.views._arrow_format import ArrowCoded, ArrowRecord, ArrowType, format_of
 
@@ -53,7 +53,7 @@ cdef ArrayBlock *new_array(mv_arrow_array *out, int64_t n_buffers, int64_t n_chi
     cdef ArrayBlock *block = <ArrayBlock *>calloc(
         1, sizeof(ArrayBlock) + (n_buffers + n_children) * sizeof(void *) + n_children * sizeof(mv_arrow_array))
     if block is NULL:
-        raise MemoryError()
+        raise AllocationError("Arrow export: no memory for its structures")
     memset(out, 0, sizeof(mv_arrow_array))
     out.n_buffers = n_buffers
     out.buffers = <const void **>block.slots
@@ -102,7 +102,7 @@ cdef SchemaBlock *new_schema(mv_arrow_schema *out, int64_t n_children, bytes for
     cdef SchemaBlock *block = <SchemaBlock *>calloc(1, head + text + (len(metadata) if metadata is not None else 0))
     cdef char *at = <char *>block + head
     if block is NULL:
-        raise MemoryError()
+        raise AllocationError("Arrow export: no memory for its structures")
     memset(out, 0, sizeof(mv_arrow_schema))
     out.n_children = n_children
     if n_children:
@@ -138,7 +138,7 @@ cdef void release_schema(mv_arrow_schema *schema) noexcept nogil:
 cdef object new_capsule(size_t size, const char *name, PyCapsule_Destructor destructor):
     cdef void *memory = calloc(1, size)
     if memory is NULL:
-        raise MemoryError()
+        raise AllocationError("Arrow export: no memory for its structures")
     try:
         return PyCapsule_New(memory, name, destructor)
     except MemoryError:

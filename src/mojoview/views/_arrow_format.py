@@ -12,7 +12,16 @@ import numpy as np
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import InterfaceError, ZeroCopyError
 
-__all__ = ["ArrowCoded", "ArrowNode", "ArrowRecord", "ArrowType", "buffer_count", "child_count", "fixed_dtype", "format_of"]
+__all__ = [
+    "ArrowCoded",
+    "ArrowNode",
+    "ArrowRecord",
+    "ArrowType",
+    "buffer_count",
+    "child_count",
+    "fixed_dtype",
+    "format_of",
+]
 
 NULLABLE = 2
 

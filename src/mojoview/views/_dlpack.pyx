@@ -18,7 +18,7 @@ from mojoview.views.dlpack cimport (
 )
 
 from mojoview.memory.errors import (
-    ArgumentError, DeviceError, LayoutError, MaskError, ReadOnlyError, StreamError, ZeroCopyError,
+    AllocationError, ArgumentError, DeviceError, LayoutError, MaskError, ReadOnlyError, StreamError, ZeroCopyError,
 )
 
 cdef extern from "Python.h":
@@ -98,7 +98,7 @@ cdef inline object capsule(void *block, const char *name, PyCapsule_Destructor d
     cdef PyObject *raw = PyCapsule_New(block, name, destructor)
     if raw is NULL:
         delete_block(<mv_dl_block *>block)
-        raise MemoryError()
+        raise AllocationError("DLPack export: no memory for the capsule")
     made = <object>raw
     Py_DECREF(made)
     return made
@@ -119,7 +119,7 @@ cdef mv_dl_managed *managed_of(object holder, Py_ssize_t *consumers, const mv_de
 cdef mv_dl_block *new_block(object holder, Py_ssize_t *consumers) except NULL:
     cdef mv_dl_block *block = <mv_dl_block *>malloc(sizeof(mv_dl_block))
     if block is NULL:
-        raise MemoryError()
+        raise AllocationError("DLPack export: no memory for the capsule")
     Py_INCREF(holder)
     consumers[0] += 1
     block.holder = <PyObject *>holder

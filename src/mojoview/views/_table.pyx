@@ -9,7 +9,7 @@ from mojoview.memory.abi cimport MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_HAS_MASK, M
 from mojoview.views._view cimport View, view_enter, view_leave
 
 from mojoview.memory.errors import (
-    ArgumentError, DeviceError, DTypeError, ExportedError, LayoutError, MaskError, ReadOnlyError, ReleasedError,
+    AllocationError, ArgumentError, DeviceError, DTypeError, ExportedError, LayoutError, MaskError, ReadOnlyError, ReleasedError,
     ShapeError,
 )
 from mojoview.views.open import view
@@ -105,7 +105,7 @@ cdef class PointerTable:
         self._views = []
         self._memory = PyMem_Malloc(n * sizeof(uint64_t) + LINE)
         if self._memory is NULL:
-            raise MemoryError()
+            raise AllocationError(f"PointerTable: no memory for {n} pointers")
         self._pointers = <uint64_t *>((<uintptr_t>self._memory + LINE - 1) & ~<uintptr_t>(LINE - 1))
         self._shape[0] = n
         self._strides[0] = sizeof(uint64_t)

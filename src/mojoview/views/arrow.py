@@ -8,6 +8,7 @@ Source: Apache Arrow, "Arrow Columnar Format", sections "Physical Memory Layout"
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -145,8 +146,8 @@ class ArrowView:
     def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))
 
-    def _element(self, index: int) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _element(self, index: int) -> Any: ...
 
     def release(self) -> None:
         """Lets go of the memory now; parts taken from this view go on. Using it afterwards raises `ReleasedError`."""

@@ -28,11 +28,12 @@ class borrow_check:
 
     Notes
     -----
-    A borrow begins when memory is opened, and ends with the last view on it: views that are cut from a view, and views
-    of a view, belong to the same holder and do not conflict. Views from before the switch, kernels that get bare arrays,
-    device memory, other processes and second mappings of a file are not seen. Bytes are compared exactly, interleaved
-    columns included; strides that take more than some thousand steps to decide count as a conflict. Costs some
-    microseconds a view and some ten nanoseconds for every view that is alive; one test of a flag while it is off.
+    A borrow begins when memory is opened, and ends with the last view on it: views that are cut from a view, and
+    views of a view, belong to the same holder and do not conflict. Views from before the switch, kernels that
+    get bare arrays, device memory, other processes and second mappings of a file are not seen. Bytes are
+    compared exactly, interleaved columns included; strides that take more than some thousand steps to decide
+    count as a conflict. Costs some microseconds a view and some ten nanoseconds for every view that is alive;
+    one test of a flag while it is off.
 
     Thread safety: any thread; the switch is the process's, so programs turn it on once. No locks are held.
 

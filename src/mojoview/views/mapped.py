@@ -113,7 +113,7 @@ def check_mapping(obj: Any) -> None:
     """
     mapping, begin = obj, 0
     if isinstance(obj, np.memmap):
-        mapping, offset = obj._mmap, obj.offset
+        mapping, offset = obj._mmap, obj.offset  # type: ignore[attr-defined, unused-ignore]
         begin = offset - offset % mmap.ALLOCATIONGRANULARITY if isinstance(offset, int) else 0
     if not isinstance(mapping, mmap.mmap):
         return  # a copy of a memmap has left its file
