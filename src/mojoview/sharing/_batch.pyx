@@ -18,7 +18,9 @@ import weakref
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, ExportedError, IndexingError, ReadOnlyError, ReleasedError, ShapeError
+from mojoview.memory.errors import (
+    AllocationError, ArgumentError, ExportedError, IndexingError, ReadOnlyError, ReleasedError, ShapeError,
+)
 from mojoview.sharing.tables import make_frame
 
 BYTES = np.dtype("u1")
@@ -58,7 +60,7 @@ cdef class Handle:
             if ends is NULL or over is NULL:
                 free(ends)
                 free(over)
-                raise MemoryError(f"a queue of {room} unreleased batches")
+                raise AllocationError(f"a queue of {room} unreleased batches")
             for k in range(self.count):
                 ends[k] = self.ends[(self.first + k) % self.room]
                 over[k] = self.over[(self.first + k) % self.room]
@@ -400,7 +402,7 @@ cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dt
     if count:
         batch.frames = <mv_frame *>malloc(count * sizeof(mv_frame))
         if batch.frames is NULL:
-            raise MemoryError(f"the headers of {count} frames")
+            raise AllocationError(f"the headers of {count} frames")
         memcpy(batch.frames, frames, count * sizeof(mv_frame))
         batch.lease = lease_owner(owner)
     batch.count = count

@@ -17,7 +17,7 @@ import collections
 
 import numpy as np
 
-from mojoview.memory.errors import ArgumentError, BrokenFrame, ReadOnlyError, ShapeError
+from mojoview.memory.errors import AllocationError, ArgumentError, BrokenFrame, ReadOnlyError, ShapeError
 
 REASONS = ("", "header check", "length", "payload checksum", "sequence gap")
 cdef enum:
@@ -111,7 +111,7 @@ cdef class RingReader(RingWriter):
         if count > self.scratch_room:
             grown = <mv_frame *>realloc(self.scratch, count * sizeof(mv_frame))
             if grown is NULL:
-                raise MemoryError(f"the headers of {count} frames")
+                raise AllocationError(f"the headers of {count} frames")
             self.scratch, self.scratch_room = grown, count
         return 0
 
