@@ -142,6 +142,19 @@ cdef class Window:
         ------
         ExportedError
             A consumer of the buffer (memoryview, ndarray) or a running kernel still uses this view.
+
+        Notes
+        -----
+        Thread safety: any thread; of several only one lets go. Memory whose address went out through
+        `__array_interface__` stays until the view itself is gone, since nobody can say when its consumer is done.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> view = mv.view(np.arange(3))
+        >>> view.release()
+        >>> view.closed
+        True
         """
         if self.desc is NULL:
             return
