@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         share,
         unlink,
     )
+    from mojoview.sharing.ring import Ring
 
 __all__ = [
     "BorrowError",
@@ -63,6 +64,7 @@ __all__ = [
     "Pool",
     "ReadOnlyError",
     "ReleasedError",
+    "Ring",
     "SegmentInfo",
     "ShapeError",
     "SharedArray",
@@ -94,6 +96,7 @@ _LATER = {
     "KernelModule": "mojoview.kernels.module",
     "get_mojo_include": "mojoview.kernels.include",
     "load": "mojoview.kernels.loader",
+    "Ring": "mojoview.sharing.ring",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
     "mojoview.sharing",

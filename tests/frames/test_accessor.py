@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mojoview as mv
-from mojoview.frames import ColumnView, FrameView, _accessors, register, self_test
+from mojoview.frames import ColumnView, FrameView, _registration, register, self_test
 from mojoview.memory.errors import AccessorError, ArgumentError, MojoViewError
 
 OBJECTS = [pd.DataFrame({"x": [1.0, 2.0]}), pd.Series([1.0, 2.0]), pd.Index([1.0, 2.0])]
@@ -35,7 +35,7 @@ def test_it_is_registered_as_pandas_own_accessors_are(obj):
 
 def test_case_b70_registering_again_is_silent_and_a_column_named_mojo_hides_nothing():
     importlib.reload(mv)
-    importlib.reload(_accessors).register()
+    importlib.reload(_registration).register()
     register()
     df = pd.DataFrame({"mojo": [1.0, 2.0], "x": [3.0, 4.0]})
     assert df["mojo"].tolist() == [1.0, 2.0]

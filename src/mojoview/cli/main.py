@@ -25,6 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             result = demo.run(quiet=arguments.json, use_mojo=not arguments.builtin)
             return emit(result, demo.describe, json=arguments.json)
+        if arguments.command == "ring":
+            from mojoview.cli import ring
+
+            return ring.run(arguments)
         if arguments.command == "shm":
             from mojoview.cli import shm
 
@@ -46,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from mojoview.cli.ring import add_arguments as add_ring_arguments
+
     parser = argparse.ArgumentParser(
         prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -56,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="the benchmark suite beside its peers (needs the bench extra)")
     bench.add_argument("pattern", nargs="?", default="", help="only benchmarks whose name contains this")
     bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
+    ring = commands.add_parser("ring", help="telemetry rings: top, tail, record, replay, check, export, histogram")
+    add_ring_arguments(ring)
     shm = commands.add_parser("shm", help="shared memory: what there is, whose it is, what dead processes left")
     actions = shm.add_subparsers(dest="action", required=True, metavar="ACTION")
     shm_list = actions.add_parser("list", help="every segment of this machine that this user may see")

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mojoview.frames._accessors import ArrayAccessor, FrameAccessor, IndexAccessor, SeriesAccessor
+from mojoview.frames._records import install as install_records
 from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import AccessorError
 
@@ -37,6 +38,7 @@ class AccessorDescriptor:
 
 def register() -> None:
     """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
+    install_records()
     ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
     api = pd.api.extensions
     for owner, accessor, announce in (

@@ -8,6 +8,7 @@ __all__ = [
     "AllocationError",
     "ArgumentError",
     "BorrowError",
+    "BrokenFrame",
     "Busy",
     "CacheError",
     "ClosedError",
@@ -40,10 +41,12 @@ __all__ = [
     "OptionError",
     "OverlapError",
     "OwnerGone",
+    "PeerGone",
     "ProtocolError",
     "RangeError",
     "ReadOnlyError",
     "ReleasedError",
+    "RingFull",
     "SchemaMismatch",
     "SegmentAccessError",
     "SegmentError",
@@ -310,6 +313,9 @@ class ShmFullError(SegmentError):
     def __str__(self) -> str:
         return str(self.args[1])
 
+    def __reduce__(self) -> tuple[type, tuple[str, int, int]]:
+        return type(self), (str(self), self.needed, self.free)
+
 
 class SegmentLost(SegmentError):
     """The segment that a handle names is gone, or another has taken its place."""
@@ -333,3 +339,33 @@ class ClosedError(MojoViewError, ValueError):
 
 class WaitTimeout(MojoViewError, TimeoutError):
     """Nothing new came in time."""
+
+
+class RingFull(MojoViewError, BlockingIOError):
+    """A ring had no room, and its policy is not to wait."""
+
+
+class PeerGone(MojoViewError, ConnectionError):
+    """The other side of a ring has died or left, and waiting for it is in vain."""
+
+
+class BrokenFrame(MojoViewError, ValueError):
+    """A frame of a ring is damaged; reading goes on at the next good one.
+
+    Attributes
+    ----------
+    position : int
+        Where it lies in the stream, in bytes.
+    seq : int or None
+        The sequence number that was expected there.
+    reason : str
+        What is wrong: "header check", "length", "payload checksum" or "sequence gap".
+    """
+
+    def __init__(self, position: int, seq: int | None, reason: str, ring: str = ""):
+        super().__init__(position, seq, reason, ring)
+        self.position, self.seq, self.reason, self.ring = position, seq, reason, ring
+
+    def __str__(self) -> str:
+        which = "a frame" if self.seq is None else f"frame {self.seq}"
+        return f"ring {self.ring!r}: {which} at position {self.position} is damaged: {self.reason}"

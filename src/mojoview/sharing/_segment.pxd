@@ -37,3 +37,7 @@ cdef class Segment:
     cdef char *address(self, int64_t offset, int64_t bytes) except NULL
     cdef int require_owner(self, str operation) except -1
     cdef Mapping map_part(self, int64_t offset, int64_t bytes, bint writable)
+
+
+cdef class ByteLock:
+    cdef mv_owner owner

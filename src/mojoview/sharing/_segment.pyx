@@ -56,7 +56,7 @@ cdef extern from "owner.h" nogil:
     """
     uint64_t mv_fork_count()
     int mv_owners_watch_forks()
-    int mv_owner_acquire(mv_owner *o, int any)
+    int mv_owner_acquire(mv_owner *o, int any, int64_t byte)
     void mv_owner_release(mv_owner *o)
 
 cdef extern from "<sys/mman.h>" nogil:
@@ -364,7 +364,7 @@ cdef class Segment:
             raise NotOwnerError(f"segment {self.name!r}: a read-only handle cannot become the owner")
         if self.owner_alive():
             return False
-        rc = mv_owner_acquire(&self.owner, self.fd)
+        rc = mv_owner_acquire(&self.owner, self.fd, MV_LOCK_OWNER)
         if rc == -errno.EBUSY:
             return False
         if rc < 0:
@@ -439,6 +439,57 @@ cdef class Segment:
             self.fd = -1
 
 
+@cython.final
+cdef class ByteLock:
+    """ByteLock()
+
+    A kernel-owned lock on one byte of a segment: proof that its holder lives. Made by `lock_byte`; a forked child does not have it.
+    """
+
+    def __cinit__(self):
+        self.owner.fd = -1
+
+    def __dealloc__(self):
+        mv_owner_release(&self.owner)
+
+    @property
+    def held(self):
+        return self.owner.fd >= 0
+
+    @property
+    def forked(self):
+        return self.owner.forked != 0
+
+    def release(self):
+        """release()
+
+        Gives the byte back.
+        """
+        mv_owner_release(&self.owner)
+
+
+def lock_byte(Segment segment, int64_t byte):
+    """lock_byte(segment, byte)
+
+    The lock on a byte of a segment's file, or None where somebody else has it.
+    """
+    cdef ByteLock self = ByteLock.__new__(ByteLock)
+    cdef int rc = mv_owner_acquire(&self.owner, segment.fileno(), byte)
+    if rc == -errno.EBUSY:
+        return None
+    if rc < 0:
+        fail(f"segment {segment.name!r}: locking byte {byte}", rc)
+    return self
+
+
+def byte_locked(Segment segment, int64_t byte):
+    """byte_locked(segment, byte)
+
+    Whether somebody, this process included, has the lock on a byte; true where the system cannot say.
+    """
+    return mv_os_locked(segment.fileno(), byte) != 0
+
+
 cdef int sign(Segment self) except -1:
     mv_segment_own(self.header, getpid(), process_start())
     return 0
@@ -481,7 +532,7 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
     rc = mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
     if rc < 0:
         fail(f"segment {name!r}: locking it", rc)
-    rc = mv_owner_acquire(&self.owner, self.fd)
+    rc = mv_owner_acquire(&self.owner, self.fd, MV_LOCK_OWNER)
     if rc < 0:
         fail(f"segment {name!r}: owning it", rc)
     fill_header(h, kind, flags, total, payload_off, payload_bytes, schema_hash, uuid, itemsize, shape, strides, params, name.encode(),

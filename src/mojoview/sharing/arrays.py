@@ -25,6 +25,9 @@ _KINDS = {
     _segment.STATE: "mojoview.sharing._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
     _segment.ARRAY: "mojoview.sharing.arrays:SharedArray",
+    _segment.RING_SPSC: "mojoview.sharing.ring:ring_of_segment",
+    _segment.RING_MPSC: "mojoview.sharing.ring:ring_of_segment",
+    _segment.RING_BROADCAST: "mojoview.sharing.ring:ring_of_segment",
 }
 
 

@@ -56,6 +56,7 @@ def create_segment(
     reclaim: bool = False,
     payload_off: int = _segment.HEADER_BYTES,
     reserve: int | None = None,
+    path: str | None = None,
 ) -> Segment:
     """A new segment that nobody can find yet: fill its payload, which is zero, then `commit_segment()`.
 
@@ -78,6 +79,8 @@ def create_segment(
         Whether a segment of that name whose owner is dead may be replaced.
     reserve : int, optional
         Bytes from the start that are claimed from the system now; all when absent.
+    path : str, optional
+        A file of the user's own for the segment, instead of a name in `naming.directory()`.
 
     Returns
     -------
@@ -98,7 +101,8 @@ def create_segment(
         raise ArgumentError(
             f"{operation}: {payload_bytes} bytes, {len(shape)} dimensions, {len(params)} parameters: out of range"
         )
-    path = naming.path_of(name) if name is not None else None
+    if path is None and name is not None:
+        path = naming.path_of(name)
     text = b"" if dtype is None else dtype_to_text(np.dtype(dtype))
     if len(text) + len(tag) > _segment.TEXT_BYTES:
         raise DTypeError(
@@ -109,7 +113,7 @@ def create_segment(
         _check_free(operation, name or "", path, reclaim)
     itemsize = np.dtype(dtype).itemsize if dtype is not None else 1
     total = payload_off + payload_bytes
-    place = naming.directory() if path is not None else None
+    place = os.path.dirname(path) if path is not None else None
     capacity.require_room(operation, total if reserve is None else min(reserve, total), place)
     uuid = os.urandom(16)
     flags |= (_segment.FILE if path is not None else 0) | (_segment.FORTRAN if fortran else 0)
@@ -119,7 +123,7 @@ def create_segment(
             payload_bytes,
             name=name if name is not None else f"anonymous-{uuid.hex()}",
             path=path,
-            directory=naming.directory(),
+            directory=place if place is not None else naming.directory(),
             mode=mode,
             payload_off=payload_off,
             reserve=total if reserve is None else min(reserve, total),
@@ -175,6 +179,7 @@ def attach_segment(
     uid: int | None = None,
     uuid: bytes | None = None,
     path: str | None = None,
+    any_boot: bool = False,
 ) -> Segment:
     """Another handle on a named segment; the name and its owner are not touched.
 
@@ -192,6 +197,8 @@ def attach_segment(
         Which it must be.
     path : str, optional
         Its file, where the name was given in another process.
+    any_boot : bool
+        Whether it may be older than the machine's last start: a recording outlives it.
 
     Returns
     -------
@@ -213,7 +220,7 @@ def attach_segment(
     fd = naming.open_file(name, where, uid)
     given = False
     try:
-        facts = _judge(fd, name, kinds, timeout, uuid)
+        facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
         given = not writable  # a description of our own already; for writing it takes another
         return _segment.adopt_fd(fd, name, where, facts, writable, given)
     finally:
@@ -230,9 +237,10 @@ def adopt_segment(
     writable: bool = False,
     timeout: float = 1.0,
     uuid: bytes | None = None,
+    any_boot: bool = False,
 ) -> Segment:
     """Another handle on the segment behind a descriptor, which stays the caller's."""
-    facts = _judge(fd, name, kinds, timeout, uuid)
+    facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
     label = name if name is not None else facts["name"] or f"anonymous-{facts['uuid'].hex()}"
     segment = _segment.adopt_fd(fd, label, path, facts, writable)
     if path is None:
@@ -241,10 +249,10 @@ def adopt_segment(
 
 
 def _judge(
-    fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None
+    fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None, any_boot: bool
 ) -> dict[str, Any]:
     """The header's facts, once they are known to be those of the segment that is wanted."""
-    facts = _ready(fd, name, timeout)
+    facts = _ready(fd, name, timeout, any_boot)
     label = facts["name"] if name is None else name
     if uuid is not None and facts["uuid"] != uuid:
         raise SegmentLost(f"segment {label!r}: the one that the handle names is gone; another has its place")
@@ -318,7 +326,7 @@ def require_params(segment: Segment, operation: str, sound: bool) -> None:
         raise CorruptHeader(f"{operation}: its parameters {segment.facts['params']} do not fit its kind and size")
 
 
-def _ready(fd: int, name: str | None, timeout: float) -> dict[str, Any]:
+def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
     deadline = time.monotonic() + timeout
     label = "anonymous segment" if name is None else f"segment {name!r}"
@@ -327,7 +335,7 @@ def _ready(fd: int, name: str | None, timeout: float) -> dict[str, Any]:
         time.sleep(0.001)
         fault, facts = _segment.inspect(fd)
     if fault == "ok":
-        if facts["boot_id"] != _segment.this_boot():
+        if facts["boot_id"] != _segment.this_boot() and not any_boot:
             raise SegmentLost(f"{label}: left over from before the machine restarted; cleanup() removes it")
         return facts
     major, minor = facts["version"]

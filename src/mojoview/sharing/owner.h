@@ -1,4 +1,4 @@
-/* The owner's lock: proof, kept by the kernel, that a segment's writer lives.
+/* Locks on single bytes: proof, kept by the kernel, that a segment's writer, or whoever has a seat in it, lives.
  *
  * It sits on a file description of its own that is never mapped. A forked child inherits the descriptor, and would keep a killed
  * parent "alive" with it: the child closes all of them before fork() returns, and its handles know that they own nothing. One
@@ -40,11 +40,11 @@ static int mv_owners_watch_forks(void) {
     return -pthread_atfork(mv_owners_before_fork, mv_owners_in_parent, mv_owners_in_child);
 }
 
-/* 0 = this handle owns the segment now; -EBUSY = somebody else does. `any` is any descriptor of the file. */
-static int mv_owner_acquire(mv_owner *o, int any) {
+/* 0 = this handle has the byte now (MV_LOCK_OWNER: owns the segment); -EBUSY = somebody else has. `any` is any descriptor of the file. */
+static int mv_owner_acquire(mv_owner *o, int any, int64_t byte) {
     int fd;
     pthread_mutex_lock(&mv_owners_mutex); /* no fork between opening the descriptor and listing it */
-    fd = mv_os_claim(any, MV_LOCK_OWNER);
+    fd = mv_os_claim(any, byte);
     if (fd >= 0) {
         o->fd = fd;
         o->forked = 0;

@@ -1,0 +1,31 @@
+"""Pictures of measurements; matplotlib comes with the plot extra and is imported when it is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mojoview.memory.errors import ArgumentError
+
+__all__ = ["histogram_picture"]
+
+
+def histogram_picture(path: str, values: np.ndarray[Any, Any], label: str, title: str) -> None:
+    """Writes a histogram on logarithmic axes: latencies have long tails, and the tail is what one looks for."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found, unused-ignore]
+        from matplotlib.figure import Figure  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise ArgumentError("a picture needs matplotlib: pip install 'mojoview[plot]'") from error
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    low, high = max(values[values > 0].min(), 1e-3), values.max()
+    axes.hist(values, bins=np.geomspace(low, max(high, low * 1.01), 80).tolist(), log=True)
+    axes.set(xscale="log", xlabel=label, ylabel="count", title=title)
+    for share, colour in ((50, "tab:green"), (99, "tab:orange"), (99.9, "tab:red")):
+        where = float(np.percentile(values, share))
+        axes.axvline(where, color=colour, label=f"p{share:g} = {where:.3g}")
+    axes.legend()
+    figure.savefig(path)

@@ -1,0 +1,301 @@
+"""`python -m mojoview ring`: look at rings, record them, replay and check recordings, and turn them into tables and
+pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mojoview.cli.report import emit, table
+from mojoview.memory.errors import ArgumentError, BrokenFrame, SegmentError
+from mojoview.sharing.ring import Ring
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(ring: argparse.ArgumentParser) -> None:
+    """The arguments of `ring`'s own commands."""
+    what = ring.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def action(name: str, help: str, *, output: str | None = None) -> argparse.ArgumentParser:
+        command = what.add_parser(name, help=help)
+        command.add_argument("ring", help="a ring's name or a recording's file")
+        if output is not None:
+            command.add_argument("output", help=output)
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        return command
+
+    top = action("top", "rates, occupancy and latency, live")
+    top.add_argument("--interval", type=float, default=1.0, help="seconds between looks")
+    top.add_argument("--count", type=int, help="looks, then end; without end when absent")
+    tail = action("tail", "print frames as they come")
+    tail.add_argument("-n", "--count", type=int, help="frames, then end")
+    tail.add_argument("--oldest", action="store_true", help="begin with the oldest frame that is there")
+    record = action(
+        "record",
+        "copy a ring into a recording; goes on where an earlier run of it stopped",
+        output="the recording's file",
+    )
+    record.add_argument("--capacity", type=int, default=1 << 26, help="bytes of a new recording, a power of two")
+    record.add_argument("--seconds", type=float, help="end after so long")
+    replay = action("replay", "write a recording into a new ring, at its own pace", output="name of the ring")
+    replay.add_argument("--speed", type=float, default=1.0, help="1 = as it was recorded, 0 = as fast as it goes")
+    action(
+        "check",
+        "judge every frame of a recording, or of a ring without taking from it; exit status 1 where one is broken",
+    )
+    action("export", "a recording as Parquet or CSV", output="*.parquet or *.csv")
+    action(
+        "histogram",
+        "the times between a recording's frames as a picture (needs the plot extra)",
+        output="*.png, *.svg or *.pdf",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs one action and returns the exit status."""
+    actions = {
+        "top": top,
+        "tail": tail,
+        "record": record,
+        "replay": replay,
+        "check": check,
+        "export": export,
+        "histogram": histogram,
+    }
+    result = actions[arguments.action](arguments)
+    return 0 if result is None else emit(result, describe, json=arguments.json)
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    return table([(name.replace("_", " "), str(value)) for name, value in result.items() if name != "ok"], indent="")
+
+
+def attach(name: str, **options: Any) -> Ring:
+    """A ring to look at: nothing is taken from a lossless one."""
+    path = pathlib.Path(name)
+    return Ring.attach(
+        path.absolute() if path.is_file() else name,
+        observe=True,
+        broken=options.pop("broken", "skip"),
+        lonely=True,
+        **options,
+    )
+
+
+def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> Iterator[Any]:
+    """Frames until the ring ends; without `follow`, those that are there."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        batch = ring.read(1024, (0.2 if left is None else min(0.2, left)) if follow else 0)
+        yield from batch
+        if not batch and (ring.ended or not follow or left == 0.0):
+            return
+
+
+# -- looking
+# -----------------------------------------------------------------------------------------------------------------
+
+
+def top(arguments: argparse.Namespace) -> None:
+    with attach(arguments.ring, start="newest") as ring:
+        rounds = itertools.count() if arguments.count is None else range(arguments.count)
+        looks = (look for _, look in zip(rounds, measure(ring, arguments.interval), strict=False))
+        if arguments.json:
+            for look in looks:
+                emit({"ok": True, **look}, describe, json=True)
+            return
+        if not _has_rich():
+            for look in looks:
+                print(describe(look), end="\n\n", flush=True)
+            return
+        from rich.live import Live
+        from rich.table import Table
+
+        with Live(refresh_per_second=4) as screen:
+            for look in looks:
+                page = Table(title=f"ring {arguments.ring} ({ring.mode})", show_header=False)
+                for label, value in look.items():
+                    page.add_row(label.replace("_", " "), str(value))
+                screen.update(page, refresh=True)
+
+
+def measure(ring: Ring, interval: float) -> Iterator[dict[str, Any]]:
+    """Rates between looks, and how old frames were when this process saw them."""
+    before, then = ring.stats(), time.monotonic()
+    while True:
+        ages: list[int] = []
+        end = then + interval
+        while (left := end - time.monotonic()) > 0:
+            batch = ring.read(4096, left)
+            if batch:
+                now = time.monotonic_ns()
+                ages.append(now - int(batch.headers["timestamp_ns"][-1]))
+            elif ring.ended:
+                return
+        after, now_s = ring.stats(), time.monotonic()
+        elapsed = now_s - then
+        latency = np.percentile(ages, [50, 99]) / 1000 if ages else None
+        yield {
+            "frames_per_s": round((after["written"] - before["written"]) / elapsed),
+            "mb_per_s": round((after["bytes"] - before["bytes"]) / elapsed / 1e6, 2),
+            "used": f"{after['used'] / after['capacity']:.0%}",
+            "age_p50_us": "-" if latency is None else round(latency[0], 1),
+            "age_p99_us": "-" if latency is None else round(latency[1], 1),
+            **{
+                name: after[name]
+                for name in ("written", "dropped", "broken", "crc_errors", "unblocked", "producer", "consumer")
+            },
+            "missed_by_this_view": ring.lost,
+        }
+        before, then = after, now_s
+
+
+def tail(arguments: argparse.Namespace) -> None:
+    with attach(arguments.ring, start="oldest" if arguments.oldest else "newest") as ring:
+        for frame in itertools.islice(frames_of(ring), arguments.count):
+            fields = {"seq": frame.seq, "timestamp_ns": frame.timestamp_ns, "type": frame.type, "nbytes": frame.nbytes}
+            shown = np.frombuffer(frame, ring.dtype).tolist() if ring.dtype is not None else bytes(frame)[:32].hex(" ")
+            if arguments.json:
+                emit({"ok": True, **fields, "data": shown}, describe, json=True)
+            else:
+                print(
+                    *(f"{value:>{width}}" for value, width in zip(fields.values(), (12, 18, 4, 8), strict=True)),
+                    shown,
+                    flush=True,
+                )
+
+
+def check(arguments: argparse.Namespace) -> dict[str, Any]:
+    with attach(arguments.ring, start="oldest") as ring:
+        frames = payload = 0
+        first = last = None
+        for frame in frames_of(ring, follow=False):
+            frames += 1
+            payload += frame.nbytes
+            first = frame.seq if first is None else first
+            last = frame.seq
+        broken: list[BrokenFrame] = list(ring.broken)
+        return {
+            "ok": not ring.breaks,
+            "frames": frames,
+            "bytes": payload,
+            "first": first,
+            "last": last,
+            "missing": ring.lost,
+            "broken": ring.breaks,
+            "first_break": str(broken[0]) if broken else None,
+            "incomplete": ring.abandoned,
+        }
+
+
+# -- recordings
+# --------------------------------------------------------------------------------------------------------------
+
+
+def record(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Numbers and times are the source's own: what was missed shows as a gap, also across a death of the recorder."""
+    target = pathlib.Path(arguments.output).absolute()
+    with (
+        attach(arguments.ring, start="newest") as source,
+        open_recording(target, source, arguments.capacity) as recording,
+    ):
+        following = recording.stats()["written"]
+        if following and source.mode != "mpsc":
+            source.seek(following)
+        written = 0
+        try:
+            for frame in frames_of(source, arguments.seconds):
+                recording.append(frame)
+                written += 1
+        except KeyboardInterrupt:
+            recording.flush()
+        return {"ok": True, "recording": str(target), "frames": written, "missed": source.lost, "broken": source.breaks}
+
+
+def open_recording(path: pathlib.Path, source: Ring, capacity: int) -> Ring:
+    if path.exists():
+        ring = Ring.attach(path)
+        if ring.dtype != source.dtype:
+            ring.close()
+            raise ArgumentError(f"record: {path} holds records of {ring.dtype}, the ring {source.dtype}")
+        return ring
+    return Ring.create(path, capacity, "recorder", dtype=source.dtype, crc=True)
+
+
+def replay(arguments: argparse.Namespace) -> dict[str, Any]:
+    if not arguments.speed >= 0:
+        raise ArgumentError(f"replay: --speed {arguments.speed}: expected 0 or more")
+    with (
+        attach(arguments.ring, start="oldest") as source,
+        Ring.create(arguments.output, source.capacity, "broadcast", dtype=source.dtype, crc=True) as target,
+    ):
+        target.wait_for_reader(5.0)
+        begin = first = None
+        frames = 0
+        for frame in frames_of(source, follow=False):
+            if begin is None or first is None:
+                begin, first = time.monotonic_ns(), frame.timestamp_ns
+            if arguments.speed:
+                due = begin + (frame.timestamp_ns - first) / arguments.speed
+                if (ahead := due - time.monotonic_ns()) > 0:
+                    time.sleep(ahead / 1e9)
+            target.write(frame, type=frame.type)
+            frames += 1
+        seconds = 0.0 if begin is None else (time.monotonic_ns() - begin) / 1e9
+        return {
+            "ok": True,
+            "ring": arguments.output,
+            "frames": frames,
+            "seconds": round(seconds, 3),
+            "broken": source.breaks,
+        }
+
+
+def export(arguments: argparse.Namespace) -> dict[str, Any]:
+    from mojoview.frames._records import write_table
+
+    with attach(arguments.ring, start="oldest") as ring:
+        rows = write_table(arguments.output, ring.dtype, frames_of(ring, follow=False))
+        return {"ok": True, "output": arguments.output, "rows": rows, "broken": ring.breaks}
+
+
+def histogram(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Times between frames; those of one time stamp were written together and count once."""
+    from mojoview.cli.picture import histogram_picture
+
+    with attach(arguments.ring, start="oldest") as ring:
+        stamps = np.unique(np.fromiter((frame.timestamp_ns for frame in frames_of(ring, follow=False)), "u8"))
+    if len(stamps) < 2:
+        raise SegmentError(f"histogram: {arguments.ring} has fewer than two time stamps")
+    gaps = np.diff(stamps) / 1000
+    histogram_picture(arguments.output, gaps, "time between frames, microseconds", os.path.basename(arguments.ring))
+    p50, p99, most = np.percentile(gaps, [50, 99, 100])
+    return {
+        "ok": True,
+        "output": arguments.output,
+        "frames": len(stamps),
+        "p50_us": round(p50, 2),
+        "p99_us": round(p99, 2),
+        "max_us": round(most, 2),
+    }
+
+
+def _has_rich() -> bool:
+    if not sys.stdout.isatty():
+        return False
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return False
+    return True

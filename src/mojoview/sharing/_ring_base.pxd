@@ -1,0 +1,40 @@
+from libc.stdint cimport uint64_t
+
+from mojoview.sharing._batch cimport Handle
+from mojoview.sharing._segment cimport ByteLock, Segment
+from mojoview.sharing.ring_io cimport mv_ring
+
+
+cdef class RingBase:
+    cdef Handle handle               # None once closed
+    cdef readonly Segment segment
+    cdef readonly object dtype       # structured dtype of the records; None: bytes
+    cdef ByteLock producer           # our seat as a producer; None before the first write
+    cdef int wait, full              # of WAITS, FULL
+    cdef bint observer               # looks at a lossless ring without taking
+    cdef bint lonely                 # waits on where the other side is gone
+    cdef bint strict                 # raises what is broken
+    cdef bint writing, reading       # a thread is in there without the GIL
+    cdef bint claimed                # the one claim of an SPSC ring is open
+    cdef bint started                # reading has begun
+    cdef readonly bint ended         # the producer closed, and all was read
+    cdef uint64_t spin_ns
+    cdef uint64_t asked              # when we last asked the kernel who lives
+    cdef object start                # where a lossy reader begins: "newest", "oldest" or a sequence number
+    cdef Py_ssize_t open_claims
+    cdef public object _arm          # of the bell; None until fileno()
+
+    cdef mv_ring *ring(self, str operation) except NULL
+    cdef object corrupt(self)
+    cdef object busy(self, str operation)
+    cdef int stand_up(self) noexcept
+    cdef int become_producer(self) except -1
+    cdef int become_consumer(self) except -1
+    cdef bint side_gone(self, int side) except -1
+    cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99
+    cdef int wait_for_data(self, uint64_t deadline) except? -99
+    cdef int nothing(self) except? -99
+    cdef int unblock(self) except? -99
+
+
+cdef uint64_t deadline_of(object timeout) except? 0

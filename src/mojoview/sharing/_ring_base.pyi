@@ -1,0 +1,54 @@
+from typing import Any
+
+from mojoview.sharing._segment import Segment
+
+MODES: dict[str, int]
+WAITS: dict[str, int]
+FULL: dict[str, int]
+CONTROL_BYTES: int
+SPIN_NS: int
+LOCK_BYTE_PRODUCER: int
+
+def format_ring(segment: Segment, offset: int, start: int, seq: int, ticks: bool) -> bool: ...
+
+class RingBase:
+    segment: Segment
+    dtype: Any
+    _arm: Any
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def max_frame(self) -> int: ...
+    @property
+    def _mode(self) -> int: ...
+    @property
+    def _copies(self) -> bool: ...
+    @property
+    def _writable(self) -> bool: ...
+    @property
+    def _observes(self) -> bool: ...
+    def _open(
+        self,
+        segment: Segment,
+        offset: int,
+        nbytes: int,
+        capacity: int,
+        mode: int,
+        crc: bool,
+        dtype: Any,
+        wait: int,
+        full: int,
+        observer: bool,
+        lonely: bool,
+        strict: bool,
+        spin_ns: int,
+        start: str | int,
+    ) -> None: ...
+    def _leave(self) -> None: ...
+    def _sit(self) -> None: ...
+    def _has_reader(self) -> bool: ...
+    def _numbers(self) -> dict[str, int]: ...

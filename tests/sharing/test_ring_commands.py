@@ -1,0 +1,154 @@
+"""`python -m mojoview ring`: each action on a real ring, through the same entry as a person uses."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mojoview import Ring
+from mojoview.cli.main import main
+
+RECORD = np.dtype([("t", "f8"), ("n", "i4")])
+
+
+@pytest.fixture
+def recording(tmp_path):
+    path = tmp_path / "flight.ring"
+    with Ring.create(path, 1 << 20, "recorder", dtype=RECORD, crc=True) as ring:
+        for k in range(100):
+            ring.write(np.array([(k / 2, k)], RECORD), type=20)
+    return path
+
+
+def run(capsys, *arguments):
+    status = main(["ring", *map(str, arguments), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_check(capsys, recording):
+    status, found = run(capsys, "check", recording)
+    assert status == 0
+    assert (found["frames"], found["first"], found["last"], found["missing"], found["broken"]) == (100, 0, 99, 0, 0)
+    content = bytearray(recording.read_bytes())
+    content[16384 + 64 * 10 + 35] ^= 1
+    recording.write_bytes(content)
+    status, found = run(capsys, "check", recording)
+    assert status == 1
+    assert (found["frames"], found["broken"]) == (99, 1)
+    assert "frame 10 at position 640 is damaged: payload checksum" in found["first_break"]
+
+
+def test_export(capsys, recording, tmp_path):
+    status, found = run(capsys, "export", recording, tmp_path / "out.csv")
+    assert (status, found["rows"]) == (0, 100)
+    back = pd.read_csv(tmp_path / "out.csv")
+    assert back.columns.tolist() == ["seq", "timestamp_ns", "type", "t", "n"]
+    assert back["t"].tolist() == [k / 2 for k in range(100)]
+    assert back["type"].unique().tolist() == [20]
+    assert main(["ring", "export", str(recording), str(tmp_path / "out.txt")]) == 1
+    assert "expected a name that ends in" in capsys.readouterr().err
+
+
+def test_export_to_parquet(capsys, recording, tmp_path):
+    pytest.importorskip("pyarrow")
+    run(capsys, "export", recording, tmp_path / "out.parquet")
+    back = pd.read_parquet(tmp_path / "out.parquet")
+    assert back["n"].tolist() == list(range(100))
+    assert back["n"].dtype == "int32"
+
+
+def test_tail(capsys, recording):
+    assert main(["ring", "tail", str(recording), "--oldest", "-n", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[2].split()[0] == "2"
+    assert "[(1.0, 2)]" in lines[2]
+
+
+def test_top(capsys, name):
+    with Ring.create(name) as ring:
+        for _ in range(1000):
+            ring.write(b"x")
+        status, look = run(capsys, "top", name, "--count", 1, "--interval", 0.05)
+        assert status == 0
+        assert look["written"] == 1000
+        assert len(ring.read(2000, 0)) == 1000  # it took nothing
+
+
+def test_replay(capsys, recording, name):
+    got = []
+
+    def listen():
+        while True:
+            try:
+                ring = Ring.attach(name)
+                break
+            except OSError:
+                time.sleep(0.001)
+        with ring:
+            got.extend((frame.type, bytes(frame)) for frame in ring)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    status, found = run(capsys, "replay", recording, name, "--speed", 0)
+    thread.join(20)
+    assert (status, found["frames"]) == (0, 100)
+    assert got == [(20, np.array([(k / 2, k)], RECORD).tobytes()) for k in range(100)]
+
+
+def test_record_dies_and_comes_back(name, tmp_path, capsys):
+    """Its numbers are the source's: what it could not see is a gap, and what the ring still had is none."""
+    target = tmp_path / "flight.ring"
+    with Ring.create(name, 1 << 16, "broadcast", crc=True) as ring:
+        for turn in range(3):
+            command = [sys.executable, "-m", "mojoview", "ring", "record", name, str(target)]
+            process = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL)
+            assert ring.wait_for_reader(30)
+            for k in range(200):
+                ring.write(b"%d" % (turn * 200 + k))
+            wait_for(target, turn * 200 + 200)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        for _ in range(5000):  # more than the ring keeps
+            ring.write(b"lost")
+        status, found = run(capsys, "record", name, target, "--seconds", 0.2)
+    assert status == 0
+    assert found["missed"] > 0
+    status, found = run(capsys, "check", target)
+    assert status == 0
+    assert found["frames"] + found["missing"] == 5600
+    assert found["missing"] > 3000
+
+
+def wait_for(target, count):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if target.exists():
+            with Ring.attach(target) as ring:
+                if ring.stats()["written"] >= count:
+                    return
+        time.sleep(0.01)
+    pytest.fail(f"the recording never reached {count} frames")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="matplotlib (the plot extra) is not installed"
+)
+def test_histogram(capsys, recording, tmp_path):
+    status, found = run(capsys, "histogram", recording, tmp_path / "out.png")
+    assert status == 0
+    assert (tmp_path / "out.png").read_bytes()[:4] == b"\x89PNG"
+    assert found["p50_us"] > 0
+
+
+def test_errors_are_words(capsys):
+    assert main(["ring", "check", "nobody"]) == 1
+    assert "segment 'nobody': there is none" in capsys.readouterr().err

@@ -1,0 +1,307 @@
+"""Deaths and damage: nothing that was committed is lost in a lossless ring, losses of a lossy one are counted
+exactly, no bit flip passes,
+and no content of the memory crashes a reader."""
+
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from mojoview import Ring
+from mojoview.memory import errors
+
+fork = multiprocessing.get_context("fork")
+KILLS = 10  # of each kind, five kinds; the slow run kills 200 of each
+
+
+def producer(name, number, progress):
+    """Writes its own count for ever; says what it wrote before it goes on."""
+    with Ring.attach(name, lonely=True) as ring:
+        rng = random.Random(number)
+        for k in range(10**9):
+            ring.write(b"%d:%d:" % (number, k) + bytes(rng.randrange(600)))
+            progress.value = k + 1
+
+
+def claimer(name, progress):
+    """Dies with a claim open."""
+    ring = Ring.attach(name)
+    with ring.claim(100) as view:
+        view[:50] = 1
+        progress.value = 1
+        time.sleep(60)
+
+
+def killed(target, *arguments, seconds):
+    """Starts a process, lets it run for a moment, kills it; what it had counted."""
+    progress = fork.Value("Q", 0, lock=False)
+    process = fork.Process(target=target, args=(*arguments, progress))
+    process.start()
+    deadline = time.monotonic() + 20
+    while progress.value == 0 and time.monotonic() < deadline:
+        yield process, progress
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield process, progress
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    yield process, progress
+
+
+def take(ring, seen):
+    """Reads what is there; every message is the next of its writer."""
+    with ring.read(256, 0) as batch:
+        for frame in batch:
+            number, k, _ = bytes(frame).split(b":", 2)
+            assert int(k) == seen.get(int(number), 0), (number, k, seen)
+            seen[int(number)] = int(k) + 1
+        return len(batch)
+
+
+@pytest.mark.parametrize("mode", ["spsc", "mpsc"])
+def test_killed_producers_lose_nothing_they_committed(mode, name):
+    kill_producers(mode, name, KILLS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["spsc", "mpsc"])
+@pytest.mark.timeout(1800)
+def test_killed_producers_for_long(mode, name):
+    kill_producers(mode, name, 200)
+
+
+def kill_producers(mode, name, kills):
+    rng = random.Random(7)
+    with Ring.create(name, 1 << 16, mode, crc=True, lonely=True) as ring:
+        seen = {}
+        for number in range(kills):
+            for _, counted in killed(producer, name, number, seconds=rng.random() * 0.03):
+                take(ring, seen)
+                progress = counted
+            while take(ring, seen):
+                pass
+            committed = seen.get(number, 0)
+            assert committed - progress.value in (0, 1)  # it may have died between the write and the count
+        assert ring.lost == 0
+        assert not ring.broken
+
+
+def test_open_claims_of_the_dead_are_skipped(name):
+    with Ring.create(name, 1 << 16, "mpsc", crc=True) as ring:
+        for k in range(KILLS):
+            for _ in killed(claimer, name, seconds=0):
+                pass
+            ring.write(b"after %d" % k)
+            assert bytes(ring.read(1, 20)[0]) == b"after %d" % k
+        assert ring.stats()["unblocked"] == KILLS
+        assert ring.lost == 0
+
+
+def consumer(name, log, progress):
+    """Reads, writes down what it read, and only then gives it back."""
+    with Ring.attach(name, lonely=True) as ring, open(log, "ab", buffering=0) as file:
+        while True:
+            batch = ring.read(8, 1)
+            for frame in batch:
+                file.write(bytes(frame).split(b":")[0] + b"\n")
+            batch.release()
+            progress.value += len(batch)
+
+
+@pytest.mark.parametrize("mode", ["spsc", "mpsc"])
+def test_killed_consumers_get_it_again(mode, name, tmp_path):
+    """At least once, in order: what a reader had not given back when it died is its successor's."""
+    with Ring.create(name, 1 << 14, mode, crc=True, lonely=True, full="error") as ring:
+        sent = 0
+        for _ in range(KILLS):
+            for _ in killed(consumer, name, tmp_path / "log", seconds=0.01):
+                try:
+                    sent = ring.write(b"%d:" % sent + bytes(100)) + 1
+                except errors.RingFull:
+                    time.sleep(0.001)
+        with Ring.attach(name) as last, open(tmp_path / "log", "ab") as file:
+            for frame in last.read(10_000, 0):
+                file.write(bytes(frame).split(b":")[0] + b"\n")
+        numbers = [int(line) for line in (tmp_path / "log").read_text().splitlines()]
+        assert sorted(set(numbers)) == list(range(sent))
+        assert all(after <= before + 1 for before, after in itertools.pairwise(numbers))
+
+
+def test_a_killed_broadcaster_is_followed_without_a_gap_that_was_not(name):
+    with Ring.create(name, 1 << 14, "broadcast", crc=True, lonely=True) as ring:
+        ring.read(1, 0)
+        last = 0
+        for number in range(KILLS):
+            for _ in killed(producer, name, number, seconds=0.005):
+                for frame in ring.read(256, 0):
+                    assert frame.seq >= last
+                    last = frame.seq + 1
+            while batch := ring.read(256, 0):
+                last = batch[-1].seq + 1
+        assert ring.frames_read + ring.lost == last == ring.stats()["written"]
+        assert not ring.broken
+
+
+def test_a_killed_recorder_continues_where_it_stopped(tmp_path):
+    path = tmp_path / "flight.ring"
+    Ring.create(path, 1 << 20, "recorder", crc=True).close()
+    for number in range(KILLS):
+        *_, (_, progress) = killed(producer, path, number, seconds=0.003)
+        with Ring.attach(path, start="newest") as ring:
+            written = ring.stats()["written"]
+            ring.seek(max(written - 1, 0))
+            tail = ring.read(5, 0)
+            assert int(bytes(tail[-1]).split(b":")[1]) + 1 - progress.value in (0, 1)
+    with Ring.attach(path) as ring:
+        count = sum(1 for _ in iter_all(ring))
+        assert count == written or ring.stats()["used"] == ring.capacity
+        assert ring.lost == 0
+        assert not ring.broken
+
+
+def iter_all(ring):
+    while batch := ring.read(256, 0):
+        yield from batch
+
+
+def test_the_death_of_the_other_side_is_told(name):
+    with Ring.create(name, 4096) as ring:
+        for _ in killed(producer, name, 1, seconds=0.01):
+            pass
+        while ring.stats()["read"] < ring.stats()["written"]:
+            ring.read(100, 5)
+        with pytest.raises(errors.PeerGone, match="died"):
+            ring.read(100, 5)
+
+
+def test_a_forked_child_attaches_anew(ring_pair):
+    ring, _ = ring_pair
+
+    def child():
+        for use in (lambda: ring.write(b""), lambda: ring.read(1, 0)):
+            with pytest.raises(errors.NotOwnerError, match="fork"):
+                use()
+        with Ring.attach(ring, observe=True, start="oldest") as other:
+            assert bytes(other.read(1, 0)[0]) == b"before"
+
+    process = fork.Process(target=child)
+    process.start()
+    process.join(20)
+    assert process.exitcode == 0
+    ring.write(b"after")
+    assert [bytes(frame) for frame in ring.read(5, 0)] == [b"after"]
+
+
+@pytest.fixture
+def ring_pair():
+    with Ring.create() as ring:
+        ring.write(b"before")
+        batch = ring.read(1, 0)
+        yield ring, batch
+        batch.release()
+
+
+# -- damage
+# ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["read", "read_into", "read_many"])
+@pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast", "recorder"])
+def test_every_flipped_byte_is_found(mode, way, tmp_path):
+    flips(mode, way, 60, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast"])
+def test_every_flipped_byte_is_found_for_long(mode, tmp_path):
+    flips(mode, "read", 20_000, tmp_path)
+
+
+def flips(mode, way, rounds, tmp_path):
+    rng = np.random.default_rng(3)
+    for k in range(rounds):
+        target = tmp_path / f"r{k}" if mode == "recorder" else None
+        with Ring.create(target, 4096, mode, crc=True, broken="skip", start="oldest") as ring:
+            for number in range(12):
+                ring.write(bytes([number] * 64))
+            at = int(rng.integers(12)) * 128 + int(
+                rng.integers(96)
+            )  # of 128 bytes a frame has 96; the rest is nobody's
+            memory = ring.segment.view(4096 + 12288, (4096,), "u1", writable=True)
+            memory[at] = int(memory[at]) ^ int(rng.integers(1, 256))
+            memory.release()
+            got = [int(number) for number in read_all(ring, way)]
+            expected = [number for number in range(12) if number != at // 128]
+            assert got == expected, (mode, at)
+            assert len(ring.broken) == ring.stats()["broken"] == 1
+            assert ring.broken[0].position == at // 128 * 128
+            in_payload = at % 128 >= 32
+            assert (
+                ring.broken[0].reason == "payload checksum"
+                if in_payload
+                else ring.broken[0].reason in ("header check", "length")
+            )
+            assert ring.stats()["crc_errors"] == in_payload
+            assert ring.lost == (not in_payload and at // 128 != 11)
+        if target:
+            target.unlink()
+
+
+def read_all(ring, way):
+    if way == "read":
+        while batch := ring.read(5, 0):
+            yield from (bytes(frame)[0] for frame in batch)
+    elif way == "read_into":
+        buffer = bytearray(64)
+        while ring.read_into(buffer, 0) is not None:
+            yield buffer[0]
+    else:
+        rows = np.empty((5, 64), "u1")
+        while n := ring.read_many(rows, 0):
+            yield from rows[:n, 0]
+
+
+def test_damage_raises_once_and_reading_goes_on():
+    with Ring.create(crc=True) as ring:
+        for k in range(3):
+            ring.write(bytes([k] * 64))
+        memory = ring.segment.view(4096 + 12288, (4096,), "u1", writable=True)
+        memory[128 + 40] = 99
+        memory.release()
+        assert len(ring.read(10, 0)) == 1
+        with pytest.raises(errors.BrokenFrame, match="frame 1 at position 128 is damaged: payload checksum") as caught:
+            ring.read(10, 0)
+        assert (caught.value.position, caught.value.seq, caught.value.reason) == (128, 1, "payload checksum")
+        assert bytes(ring.read(10, 0)[0]) == bytes([2] * 64)
+
+
+@pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast"])
+def test_no_content_crashes_a_reader(mode):
+    rng = np.random.default_rng(5)
+    for _ in range(150):
+        ring = Ring.create(capacity=4096, mode=mode, broken="skip", start="oldest", lonely=True)
+        memory = ring.segment.view(4096, (12288 + 4096,), "u1", writable=True)
+        where = rng.integers(0, 512 if rng.random() < 0.7 else len(memory), 40)
+        for at in where:
+            memory[int(at)] = int(rng.integers(256))
+        memory.release()
+        for use in (
+            lambda r: r.read(100, 0),
+            lambda r: r.write(b"x" * 100, timeout=0),
+            lambda r: r.read(100, 0),
+            lambda r: r.stats(),
+        ):
+            try:
+                use(ring)
+            except errors.MojoViewError:
+                continue
+        try:
+            ring.close()
+        except errors.MojoViewError as error:
+            pytest.fail(f"close: {error}")

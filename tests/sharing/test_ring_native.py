@@ -1,0 +1,114 @@
+"""The ring's C cores without Python: under the sanitizers, and with memory orders weakened one at a time, which
+ThreadSanitizer must see.
+
+What x86 hardware and ThreadSanitizer cannot show (store buffering, the overrun check's fences) is in
+`tests/native/ring_litmus`.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parent.parent / "native"
+SOURCES = Path(__file__).parents[2] / "src" / "mojoview" / "sharing"
+TESTS = ["crc", "wrap", "unblock", "flip", "hostile", "spsc", "mpsc", "broadcast"]
+SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
+# Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves
+# nothing.
+MUTANTS = {
+    "tail": ("ring_spsc.h", "mv_st(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
+    "head": ("ring_spsc.h", "mv_st(&r->ctl->head, upto, memory_order_release)", "spsc"),
+    "reader's tail": ("ring_spsc.h", "uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);", "spsc"),
+    "writer's head": (
+        "ring_spsc.h",
+        "uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
+        "spsc",
+    ),
+    "commit": ("ring_mpsc.h", "mv_st(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
+    "reader's commit": (
+        "ring_mpsc.h",
+        "mv_ld(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
+        "mpsc",
+    ),
+}
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+def build(folder: Path, flags: list[str], headers: Path = SOURCES) -> Path:
+    program = folder / "ring_test"
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused-function",
+        "-Wno-tsan",
+        *flags,
+        f"-I{headers}",
+        f"-I{SOURCES}",
+        str(NATIVE / "ring_test.c"),
+        "-o",
+        str(program),
+        "-pthread",
+    ]
+    subprocess.run(command, check=True, timeout=120)
+    return program
+
+
+def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"TSAN_OPTIONS": "exitcode=66 halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=280, env=environment)
+
+
+@pytest.fixture(scope="module", params=SANITIZERS)
+def program(request, tmp_path_factory) -> Path:
+    return build(tmp_path_factory.mktemp(request.param), SANITIZERS[request.param])
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_core_under_sanitizers(program, name):
+    done = run(program, name)
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "scale"), [("flip", 167), ("hostile", 20), ("spsc", 20), ("mpsc", 10), ("broadcast", 20)]
+)
+def test_core_for_long(tmp_path, name, scale):
+    """Among them 4 x 250,500 flipped bytes: every one that belongs to a frame is found, once."""
+    done = run(build(tmp_path, ["-O2"]), name, str(scale))
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_each_memory_order_is_needed(tmp_path, mutant):
+    header, statement, name = MUTANTS[mutant]
+    for source in SOURCES.glob("*.h"):
+        text = source.read_text()
+        if source.name == header:
+            assert text.count(statement) == 1, f"{header} no longer has the statement of mutant {mutant!r}"
+            weaker = statement.replace("memory_order_release", "memory_order_relaxed").replace(
+                "memory_order_acquire", "memory_order_relaxed"
+            )
+            text = text.replace(statement, weaker)
+        (tmp_path / source.name).write_text(text)
+    done = run(build(tmp_path, SANITIZERS["threads"], tmp_path), name)
+    assert done.returncode != 0, f"ThreadSanitizer does not see {mutant!r} weakened"
+    assert "data race" in done.stderr or "ring_test.c" in done.stderr
+
+
+def test_checksum_without_the_instruction(tmp_path):
+    """The table, on this machine too: compiled for a processor that has no CRC instruction."""
+    for source in SOURCES.glob("*.h"):
+        text = source.read_text().replace('return __builtin_cpu_supports("sse4.2") != 0;', "return 0;")
+        (tmp_path / source.name).write_text(text)
+    done = run(build(tmp_path, SANITIZERS["memory"], tmp_path), "flip")
+    assert done.returncode == 0, done.stderr[:4000]
