@@ -6,8 +6,8 @@ Source: Apache Arrow, "The Arrow C data interface", "The Arrow C stream interfac
 cimport cython
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.errno cimport EINVAL, EIO
+from cpython.ref cimport Py_INCREF
+from libc.errno cimport EIO
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strlen
@@ -20,7 +20,7 @@ from mojoview.views.arrow_abi cimport (
     MV_ARROW_CPU, MV_ARROW_NULLABLE, mv_arrow_array, mv_arrow_device_array, mv_arrow_device_stream, mv_arrow_schema,
     mv_arrow_stream,
 )
-from mojoview.views.bits cimport mv_bit, mv_bits_pack, mv_has_nat, mv_validity
+from mojoview.views.bits cimport mv_bits_pack, mv_has_nat, mv_validity
 from mojoview.views.dlpack cimport mv_let_go
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from mojoview.memory.errors import (
     AllocationError, ArgumentError, DeviceError, LayoutError, MaskError, OptionError, ShapeError, ZeroCopyError,
 )
-from mojoview.views._arrow_format import ArrowCoded, ArrowRecord, ArrowType, format_of
+from mojoview.views._arrow_format import ArrowCoded, ArrowRecord, format_of
 
 
 # -- memory of what we hand out. A structure is only as large as its children; each can be moved away alone. -----------

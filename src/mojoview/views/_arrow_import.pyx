@@ -17,8 +17,6 @@ from mojoview.views.arrow_abi cimport (
     MV_ARROW_CPU, mv_arrow_array, mv_arrow_device_array, mv_arrow_device_stream, mv_arrow_schema, mv_arrow_stream,
 )
 
-import numpy as np
-
 from mojoview.memory.errors import DeviceError, InterfaceError, MojoViewError, ReadOnlyError, ZeroCopyError
 from mojoview.views._arrow_format import ArrowNode, ArrowType, buffer_count, child_count, fixed_dtype
 
@@ -244,13 +242,12 @@ cdef bytes read_metadata(str what, const char *metadata):
     """A copy of the encoded pairs: int32 count, then for each key and value an int32 length and its bytes."""
     cdef int32_t count, length
     cdef int64_t at = 4
-    cdef int k
     if metadata is NULL:
         return None
     memcpy(&count, metadata, 4)
     if count < 0 or count > 1 << 20:
         raise InterfaceError(f"{what}: metadata of {count} pairs")
-    for k in range(2 * count):
+    for _ in range(2 * count):
         memcpy(&length, metadata + at, 4)
         if length < 0:
             raise InterfaceError(f"{what}: metadata of negative length")

@@ -8,13 +8,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
 from cpython.type cimport PyType_Modified
-from libc.stdint cimport int32_t, int64_t, intptr_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.memory._lease cimport Lease
 from mojoview.memory.abi cimport (
-    MV_BOOL, MV_COMPLEX, MV_FLOAT, MV_MAX_NDIM, MV_PLAIN, MV_READONLY, MV_UINT, mv_desc,
+    MV_BOOL, MV_COMPLEX, MV_FLOAT, MV_MAX_NDIM, MV_PLAIN, MV_UINT, mv_desc,
 )
 from mojoview.views._dlpack cimport check_export, managed_of
 from mojoview.views._view cimport View, make_view, view_enter, view_leave

@@ -9,8 +9,8 @@ from mojoview.memory.abi cimport MV_C_CONTIGUOUS, MV_DEVICE_MASK, MV_HAS_MASK, M
 from mojoview.views._view cimport View, view_enter, view_leave
 
 from mojoview.memory.errors import (
-    AllocationError, ArgumentError, DeviceError, DTypeError, ExportedError, LayoutError, MaskError, ReadOnlyError, ReleasedError,
-    ShapeError,
+    AllocationError, ArgumentError, DeviceError, DTypeError, ExportedError, LayoutError, MaskError, ReadOnlyError,
+    ReleasedError, ShapeError,
 )
 from mojoview.views._entry import view
 

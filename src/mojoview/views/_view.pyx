@@ -22,7 +22,7 @@ from mojoview.views.bits cimport mv_bit
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
-from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError, ZeroCopyError
+from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError
 from mojoview.views._array import assign, converted
 
 
@@ -54,7 +54,8 @@ cdef class View(Window):
     readonly, contiguous, aligned, closed : bool
         `contiguous` means C order.
     device : str
-        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises `DeviceError`.
+        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises
+        `DeviceError`.
     masked : bool
         Whether elements may be missing.
     mask : View or None
@@ -104,7 +105,9 @@ cdef class View(Window):
     @property
     def validity(self):
         cdef mv_desc *d = descriptor(self)
-        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device) if d.flags & MV_MASK_BITS else None
+        if d.flags & MV_MASK_BITS == 0:
+            return None
+        return make_bits(self._mask_lease, d.mask, d.mask_offset, d.size, self.device)
 
     @property
     def data(self):
@@ -267,7 +270,8 @@ cdef class View(Window):
     @property
     def __cuda_array_interface__(self):
         if descriptor(self).flags & MV_DEVICE_MASK == 0:
-            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the buffer protocol")
+            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the "
+                                "buffer protocol")
         from mojoview.views._cuda_interface import interface_of
         self._exposed = True
         return interface_of(self, self._stream)
@@ -289,7 +293,8 @@ cdef class View(Window):
         stream : int, optional
             None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
         max_version : tuple of int, optional
-            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is read-only.
+            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is
+            read-only.
         dl_device : tuple of int, optional
             Must be the memory's own.
         copy : bool, optional
@@ -298,7 +303,8 @@ cdef class View(Window):
         Returns
         -------
         capsule
-            Borrows the memory and holds the view; after a copy owns its memory. May be dropped or consumed on any thread.
+            Borrows the memory and holds the view; after a copy owns its memory. May be dropped or consumed on any
+            thread.
 
         Raises
         ------
@@ -343,8 +349,8 @@ cdef class View(Window):
         Returns
         -------
         tuple of capsule
-            Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes fixed-size
-            lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
+            Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes
+            fixed-size lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
 
         Raises
         ------
@@ -353,7 +359,8 @@ cdef class View(Window):
 
         Notes
         -----
-        Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any thread.
+        Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any
+        thread.
         """
         return arrow_exports().export_view(self, requested_schema)
 
