@@ -313,9 +313,6 @@ class ShmFullError(SegmentError):
     def __str__(self) -> str:
         return str(self.args[1])
 
-    def __reduce__(self) -> tuple[type, tuple[str, int, int]]:
-        return type(self), (str(self), self.needed, self.free)
-
 
 class SegmentLost(SegmentError):
     """The segment that a handle names is gone, or another has taken its place."""
