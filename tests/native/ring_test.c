@@ -90,12 +90,11 @@ static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
             }
             continue;
         }
-        uint64_t from = r.pos;
         int n = mv_ring_peek(&r, frames, 1 + (int)(random_u64(&state) % 8), 1);
         CHECK(n > 0 || n == MV_RING_EMPTY);
         for (int k = 0; k < n; k++)
             CHECK(frames[k].seq == seen++ && filled(frames[k].payload, frames[k].length, frames[k].seq) && frames[k].t_ns == 7);
-        mv_ring_release(&r, from, r.pos);
+        mv_ring_release(&r, r.pos);
     }
     if (mode >= MV_RING_BROADCAST) CHECK(r.pos == w.tail);
     CHECK(next - seq0 > 500);
@@ -120,9 +119,8 @@ static void die_at(int step, int pad_first) {
     if (pad_first) /* the next claim does not fit before the end of the lap */
         for (int k = 0; k < 2; k++) {
             CHECK(mv_ring_put(&a, payload, 1856, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
-            uint64_t from = r.pos;
-            CHECK(mv_ring_peek(&r, frames, 16, 1) == 1);
-            mv_ring_release(&r, from, r.pos);
+                CHECK(mv_ring_peek(&r, frames, 16, 1) == 1);
+            mv_ring_release(&r, r.pos);
         }
     CHECK(mv_ring_put(&a, payload, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     uint64_t tail = mv_ld(&b.ctl->tail, memory_order_relaxed), pad = mv_padding(&b, tail, 640);
@@ -142,7 +140,7 @@ static void die_at(int step, int pad_first) {
     if (step >= 6) mv_mpsc_commit(&b, tail + pad, 600, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, mv_crc32c(0, mv_mpsc_payload(&b, tail + pad), 600));
     CHECK(mv_ring_put(&a, payload, 100, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     int got = 0, n, asked = 0;
-    for (uint64_t from = r.pos; (n = mv_ring_peek(&r, frames, 16, 1)) != MV_RING_EMPTY; from = r.pos) {
+    while ((n = mv_ring_peek(&r, frames, 16, 1)) != MV_RING_EMPTY) {
         if (n == MV_RING_HOLE) {
             mv_mpsc_hole(&r);
             CHECK(mv_mpsc_unblock(&r, 3) == MV_RING_HOLE); /* while b lives nothing is skipped */
@@ -152,7 +150,7 @@ static void die_at(int step, int pad_first) {
         }
         CHECK(n >= 0);
         got += n;
-        mv_ring_release(&r, from, r.pos);
+        mv_ring_release(&r, r.pos);
     }
     CHECK(got == 2 + (step >= 6) && asked == (step >= 2 && step < 6) && r.lost == 0);
     /* another process takes the seat: its frames follow, also after the number that died */
@@ -338,7 +336,6 @@ static void test_threads(int mode, int producers) {
     CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mv_mpsc_consume(&r)) == 0);
     while (got < count * (uint64_t)producers) {
         mv_frame frames[16];
-        uint64_t from = r.pos;
         int n = mv_ring_peek(&r, frames, 16, 1);
         if (n == MV_RING_EMPTY || n == MV_RING_HOLE) {
             wait_for(&r, &r.ctl->data, mv_ring_has_data, 0);
@@ -348,7 +345,7 @@ static void test_threads(int mode, int producers) {
         CHECK(n > 0);
         for (int k = 0; k < n; k++) CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
         got += (uint64_t)n;
-        mv_ring_release(&r, from, r.pos);
+        mv_ring_release(&r, r.pos);
         mv_ring_wake(&r.ctl->space);
     }
     CHECK(r.lost == 0);

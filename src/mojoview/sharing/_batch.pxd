@@ -10,7 +10,6 @@ cdef class Handle:
     cdef Mapping mapping         # the memory that `ring` points into; regions, and so views, keep the handle
     cdef ByteLock consumer       # None before the first read; regions give bytes back only while it is held
     cdef bint closing            # the seat is given up when the last region is gone
-    cdef uint64_t released       # everything before it was given back
     cdef uint64_t *ends          # regions that were handed out, oldest first: a queue in an array
     cdef uint8_t *over
     cdef Py_ssize_t first, count, room

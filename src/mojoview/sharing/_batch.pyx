@@ -77,27 +77,25 @@ cdef class Handle:
 
     cdef int settle(self, uint64_t serial) noexcept:
         """A region is over; the bytes go back when all older ones are. In a forked child nothing goes back."""
-        cdef uint64_t upto = self.released
+        cdef uint64_t upto = self.ring.released
         self.over[(self.first + <Py_ssize_t>(serial - self.serial)) % self.room] = 1
         while self.count and self.over[self.first]:
             upto = self.ends[self.first]
             self.first = (self.first + 1) % self.room
             self.count -= 1
             self.serial += 1
-        if upto != self.released and self.consumer is not None and self.consumer.owner.fd >= 0:
-            mv_ring_release(&self.ring, self.released, upto)
+        if upto != self.ring.released and self.consumer is not None and self.consumer.owner.fd >= 0:
+            mv_ring_release(&self.ring, upto)
             mv_ring_wake(&self.ring.ctl.space)
-            self.released = upto
         if self.closing and self.count == 0:
             self.leave()
         return 0
 
     cdef int give_back(self) noexcept:
         """What was skipped, or copied, with no region outstanding."""
-        if self.count == 0 and self.ring.pos != self.released:
-            mv_ring_release(&self.ring, self.released, self.ring.pos)
+        if self.count == 0 and self.ring.pos != self.ring.released:
+            mv_ring_release(&self.ring, self.ring.pos)
             mv_ring_wake(&self.ring.ctl.space)
-            self.released = self.ring.pos
         return 0
 
     cdef int leave(self) noexcept:

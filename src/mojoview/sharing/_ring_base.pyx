@@ -226,7 +226,6 @@ cdef class RingBase:
         if rc != MV_RING_OK:
             raise self.corrupt()
         self.handle.consumer = lock
-        self.handle.released = r.pos
         if not self.observer and not mv_ring_lossy(r):
             mv_ring_set_side(r, MV_CONSUMER, MV_SIDE_ACTIVE, getpid())
         self.started = True

@@ -269,9 +269,8 @@ cdef class RingReader(RingWriter):
         cdef uint64_t deadline = 1
         cdef int rc
         while not (self.handle.count or self.pending is not None or self.waiting is not None or self.copies()):
-            rc = mv_ring_take(r, <uint8_t *>lease.buffer.buf, lease.buffer.len, self.handle.released, &self.newest)
+            rc = mv_ring_take(r, <uint8_t *>lease.buffer.buf, lease.buffer.len, &self.newest)
             if rc == MV_RING_OK:
-                self.handle.released = r.pos
                 mv_ring_wake(&r.ctl.space)
                 self.frames_read += 1
                 mv_ring_count_read(r, 1, 0, 0)
@@ -332,9 +331,8 @@ cdef class RingReader(RingWriter):
         if count == 0:
             return 0
         while not (self.handle.count or self.pending is not None or self.waiting is not None or self.copies()):
-            done = mv_ring_take_many(r, <uint8_t *>lease.buffer.buf, count, n, n, self.handle.released, &self.newest)
+            done = mv_ring_take_many(r, <uint8_t *>lease.buffer.buf, count, n, n, &self.newest)
             if done > 0:
-                self.handle.released = r.pos
                 mv_ring_wake(&r.ctl.space)
                 self.frames_read += done
                 mv_ring_count_read(r, done, 0, 0)

@@ -105,6 +105,7 @@ typedef struct {                    /* one process' handle; nobody else can chan
     unsigned source;                /* MPSC: seat and epoch */
     /* consumer */
     uint64_t pos, tail_cache;
+    uint64_t released;              /* everything before it was given back; at most `pos` */
     uint64_t expected[MV_RING_ROWS];
     uint64_t known;                 /* bit s: expected[s] is set */
     int gaps_allowed;               /* a recording of a lossy stream keeps the stream's own numbers */

@@ -73,9 +73,10 @@ static inline int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t c
 static inline int mv_ring_peek(mv_ring *r, mv_frame *out, int max, int verify) {
     return r->mode == MV_RING_SPSC ? mv_spsc_peek(r, out, max, verify) : mv_mpsc_peek(r, out, max, verify);
 }
-static inline void mv_ring_release(mv_ring *r, uint64_t from, uint64_t upto) {
+/* The bytes before `upto` go back: also of frames that peek passed over without handing them out. */
+static inline void mv_ring_release(mv_ring *r, uint64_t upto) {
     if (r->mode == MV_RING_SPSC) mv_spsc_release(r, upto);
-    else mv_mpsc_release(r, from, upto);
+    else mv_mpsc_release(r, upto);
 }
 
 /* Back to a frame that was peeked at and is not taken. */
@@ -84,8 +85,8 @@ static inline void mv_ring_put_back(mv_ring *r, const mv_frame *f) {
     r->pos = f->pos;
 }
 
-/* Copies the next message and gives everything from `from` back. MV_RING_ROOM: a fragment, or larger than `room`; it stays. */
-static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, uint64_t from, mv_frame *f) {
+/* Copies the next message and gives back everything up to it. MV_RING_ROOM: a fragment, or larger than `room`; it stays. */
+static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f) {
     int rc = mv_ring_peek(r, f, 1, 0);
     if (rc <= 0) return rc;
     if ((f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE || f->length > room) return mv_ring_put_back(r, f), MV_RING_ROOM;
@@ -94,14 +95,14 @@ static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, uint64_t
     } else if (mv_crc32c_copy(0, dst, f->payload, f->length) != f->crc) {
         return mv_report_payload(r, f);
     }
-    mv_ring_release(r, from, r->pos);
+    mv_ring_release(r, r->pos);
     return MV_RING_OK;
 }
 
 /* Copies whole frames of exactly `n` bytes to consecutive rows; returns how many, and stops before any other frame. Payloads are
-   checked while they are copied. Everything from `from` goes back. `last` is the last frame taken. */
+   checked while they are copied. They go back. `last` is the last frame taken. */
 static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride,
-                                        uint64_t from, mv_frame *last) {
+                                        mv_frame *last) {
     int64_t done = 0;
     int rc = MV_RING_EMPTY;
     while (done < count) {
@@ -128,8 +129,7 @@ static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count,
             for (int j = rc - 1; j >= k; j--) mv_ring_put_back(r, &frames[j]);
             rc = MV_RING_ROOM;
         }
-        if (r->pos != from) mv_ring_release(r, from, r->pos);
-        from = r->pos;
+        if (r->pos != r->released) mv_ring_release(r, r->pos);
         if (rc == MV_RING_ROOM) break;
     }
     return done ? done : rc;

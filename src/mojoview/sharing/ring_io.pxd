@@ -61,7 +61,7 @@ cdef extern from "ring_io.h" nogil:
         uint8_t *data
         uint64_t capacity, mask
         int mode, crc, readonly, row
-        uint64_t tail, next_seq, pos, bytes, lost, resyncs
+        uint64_t tail, next_seq, pos, released, bytes, lost, resyncs
         mv_break broken
     ctypedef struct mv_ring_numbers:
         uint64_t tail, head, written, bytes, dropped, frames, lost, broken, crc_errors, resyncs, unblocked
@@ -109,10 +109,10 @@ cdef extern from "ring_io.h" nogil:
     int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
                              uint64_t *seq)
     int mv_ring_peek(mv_ring *r, mv_frame *out, int max, int verify)
-    void mv_ring_release(mv_ring *r, uint64_t start, uint64_t upto)
-    int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride, uint64_t start,
+    void mv_ring_release(mv_ring *r, uint64_t upto)
+    int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride,
                               mv_frame *last)
-    int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, uint64_t start, mv_frame *f)
+    int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f)
 
     int mv_ring_side(const mv_ring *r, int side)
     uint32_t mv_ring_side_pid(const mv_ring *r, int side)

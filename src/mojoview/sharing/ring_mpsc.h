@@ -98,10 +98,11 @@ static inline void mv_mpsc_zero(mv_ring *r, uint64_t from, uint64_t upto) {
 }
 
 /* REL on `consumed`: a successor must not read frames whose words may be gone. */
-static inline void mv_mpsc_release(mv_ring *r, uint64_t from, uint64_t upto) {
+static inline void mv_mpsc_release(mv_ring *r, uint64_t upto) {
     mv_st(&r->ctl->consumed, upto, memory_order_release);
     atomic_thread_fence(memory_order_release); /* `consumed` before the first zero */
-    mv_mpsc_zero(r, from, upto);
+    mv_mpsc_zero(r, r->released, upto);
+    r->released = upto;
 }
 
 /* A consumer starts, or takes over: it ends the zeroing in whose middle its predecessor died. */
@@ -109,7 +110,7 @@ static inline int mv_mpsc_consume(mv_ring *r) {
     uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire), consumed = mv_ld(&r->ctl->consumed, memory_order_acquire);
     if (consumed - head > r->capacity || ((head | consumed) & (MV_RING_LINE - 1))) return MV_RING_CORRUPT;
     mv_mpsc_zero(r, head, consumed);
-    r->pos = consumed;
+    r->pos = r->released = consumed;
     mv_follow_from_start(r);
     return MV_RING_OK;
 }

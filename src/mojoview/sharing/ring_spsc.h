@@ -64,7 +64,7 @@ static inline int mv_spsc_produce(mv_ring *r) {
 
 /* A consumer starts, or takes over, at `head`: what its predecessor did not give back is delivered again. */
 static inline int mv_spsc_consume(mv_ring *r) {
-    r->pos = r->tail_cache = mv_ld(&r->ctl->head, memory_order_acquire); /* ACQ: after the predecessor's last read */
+    r->pos = r->released = r->tail_cache = mv_ld(&r->ctl->head, memory_order_acquire); /* ACQ: after the predecessor's last read */
     mv_follow_from_start(r);
     return r->pos & (MV_RING_LINE - 1) ? MV_RING_CORRUPT : MV_RING_OK;
 }
@@ -129,6 +129,9 @@ static inline int mv_spsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
 }
 
 /* REL: our reads of everything before `upto` are over. */
-static inline void mv_spsc_release(mv_ring *r, uint64_t upto) { mv_st(&r->ctl->head, upto, memory_order_release); }
+static inline void mv_spsc_release(mv_ring *r, uint64_t upto) {
+    mv_st(&r->ctl->head, upto, memory_order_release);
+    r->released = upto;
+}
 
 #endif
