@@ -121,6 +121,7 @@ def test_case_b87_no_gil_in_the_loops():
             "reduce.c",
             "reduce.h",
             "accumulate.h",
+            "extent.h",
             "numeric.h",
             "strided.h",
             "builtin.h",
