@@ -14,6 +14,9 @@ from mojoview.memory.errors import AccessorError
 __all__ = ["AccessorDescriptor", "register"]
 
 
+new = object.__new__
+
+
 class AccessorDescriptor:
     """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
 
@@ -28,7 +31,11 @@ class AccessorDescriptor:
         self.__doc__ = accessor.__doc__
 
     def __get__(self, obj: Any, owner: type | None = None) -> Any:
-        return self.accessor if obj is None else self.accessor(obj)
+        if obj is None:
+            return self.accessor
+        made: Any = new(self.accessor)
+        made._obj = obj  # what __init__ does, which a call would take twice the time to reach
+        return made
 
     def __set__(self, obj: Any, value: Any) -> None:
         raise AccessorError(
