@@ -11,15 +11,20 @@ from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
+from mojoview.kernels.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
+    KernelCrashed,
     KernelError,
+    KernelMemoryError,
+    KernelTimeout,
     LayoutError,
     MaskError,
+    MojoSafetyError,
     MojoViewError,
     OverlapError,
     ReadOnlyError,
@@ -31,6 +36,7 @@ from mojoview.memory.errors import (
 from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
+    from mojoview.flow import safe_call
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.loader import load
     from mojoview.kernels.module import KernelModule
@@ -53,10 +59,14 @@ __all__ = [
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
+    "KernelCrashed",
     "KernelError",
+    "KernelMemoryError",
     "KernelModule",
+    "KernelTimeout",
     "LayoutError",
     "MaskError",
+    "MojoSafetyError",
     "MojoViewError",
     "OverlapError",
     "Param",
@@ -85,6 +95,7 @@ __all__ = [
     "kernels",
     "load",
     "map_file",
+    "safe_call",
     "segments",
     "share",
     "unlink",
@@ -97,6 +108,7 @@ _LATER = {
     "get_mojo_include": "mojoview.kernels.include",
     "load": "mojoview.kernels.loader",
     "Ring": "mojoview.sharing.ring",
+    "safe_call": "mojoview.flow",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
     "mojoview.sharing",
@@ -146,6 +158,12 @@ def get_include() -> str:
     return str(Path(memory.__file__).absolute().parent)
 
 
+def _asynchronous() -> object:
+    from mojoview.flow import asynchronous
+
+    return asynchronous
+
+
 def __getattr__(name: str) -> object:
     if name in _LATER:
         from importlib import import_module
@@ -161,3 +179,4 @@ def __dir__() -> list[str]:
 
 
 _register()
+_make_asynchronous(_asynchronous)

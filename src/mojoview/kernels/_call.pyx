@@ -22,6 +22,7 @@ from operator import index
 
 import numpy as np
 
+from mojoview.kernels.asynchrony import calls
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
 from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
@@ -407,6 +408,8 @@ cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *fra
         else:
             convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
                     frame.args[self.common].dtype_bits, &frame.values[k])
+    if run is NULL:  # check_arguments()
+        return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
     frame.values[self.values] = option
@@ -787,11 +790,92 @@ cdef class Kernel:
     def __call__(self, *args, **kwargs):
         return PyVectorcall_Call(self, args, kwargs)
 
+    def submit(self, *args, **options):
+        """submit(*args, **options)
+
+        Begins a call on a thread of mojoview's own; the arguments are those of the call.
+
+        Returns
+        -------
+        KernelFuture
+            A `concurrent.futures.Future` with a `.state`. It holds the arguments until the call has ended.
+
+        Raises
+        ------
+        QueueFull
+            The queue had no room for as long as a caller may wait.
+
+        Notes
+        -----
+        Nobody may write to the arrays before the call has ended. Calls on less than 4096 elements, which would keep the
+        interpreter busy on any thread, run at once. Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> mv.kernels.sum.submit(np.arange(5.0)).result()
+        10.0
+        """
+        return calls().submit(self, args, options)
+
+    def aio(self, *args, **options):
+        """aio(*args, **options)
+
+        The call for `await`: as `submit()`, with the result delivered to the running event loop.
+
+        Returns
+        -------
+        coroutine
+            Its result is the call's.
+
+        Notes
+        -----
+        Where the queue is full the coroutine waits for room, and the loop goes on. Cancelling takes a call that waits out
+        of the queue; one that runs goes on to its end, and its arrays are held until then. Thread safety: any thread with
+        a running loop.
+
+        Examples
+        --------
+        >>> import asyncio, numpy as np, mojoview as mv
+        >>> async def main():
+        ...     return await mv.kernels.sum.aio(np.arange(5.0))
+        >>> asyncio.run(main())
+        10.0
+        """
+        return calls().aio(self, args, options)
+
     def __repr__(self):
         return f"<mojoview kernel {self.signature.name}{self.call_form}>"
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
+
+
+def check_arguments(Kernel self not None, tuple own):
+    """check_arguments(kernel, own)
+
+    The whole check of a call, without the call.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    own : tuple
+        One object for each parameter of the signature. Borrowed for the check.
+
+    Raises
+    ------
+    MojoViewError
+        What the call would raise for these arguments.
+
+    Notes
+    -----
+    A kernel whose calls go to a Python function checks for itself when it runs. Thread safety: any thread.
+    """
+    cdef mv_frame frame
+    cdef mv_value option
+    option.i64 = 0
+    if self.handler is None:
+        invoke_slowly(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):

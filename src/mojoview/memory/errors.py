@@ -21,20 +21,25 @@ __all__ = [
     "ExportedError",
     "FieldError",
     "FrameError",
+    "GuardError",
     "IndexingError",
     "InterfaceError",
     "KernelAttributeError",
     "KernelCompileError",
+    "KernelCrashed",
     "KernelDivisionError",
     "KernelError",
     "KernelIndexError",
     "KernelMemoryError",
     "KernelOverflowError",
+    "KernelTimeout",
     "KernelValueError",
     "LayoutError",
     "MappingError",
     "MaskError",
+    "MojoSafetyError",
     "MojoViewError",
+    "NonFiniteError",
     "NotAMojoviewSegment",
     "NotOwnerError",
     "NotReady",
@@ -43,6 +48,7 @@ __all__ = [
     "OwnerGone",
     "PeerGone",
     "ProtocolError",
+    "QueueFull",
     "RangeError",
     "ReadOnlyError",
     "ReleasedError",
@@ -217,8 +223,78 @@ class KernelDivisionError(KernelError, ZeroDivisionError):
     """A kernel divided by zero."""
 
 
-class KernelMemoryError(KernelError, MemoryError):
-    """A kernel could not get the memory that it needs."""
+class MojoSafetyError(KernelError):
+    """A kernel did what a safe call does not let pass; what the arrays hold then is in each class."""
+
+
+class KernelMemoryError(MojoSafetyError, MemoryError):
+    """A kernel could not get the memory that it needs, or asked for more than its limit.
+
+    Attributes
+    ----------
+    refused : int or None
+        Bytes that it was refused last, where the kernel died of it in a worker process.
+    """
+
+    refused: int | None = None
+
+
+class KernelTimeout(MojoSafetyError, TimeoutError):
+    """A kernel did not finish in time, or no worker process became free. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    stack : tuple of str
+        Where the kernel was, innermost first, as far as the symbols of its library tell.
+    output : str
+        What it printed last.
+    """
+
+    stack: tuple[str, ...] = ()
+    output: str = ""
+
+
+class KernelCrashed(MojoSafetyError):
+    """A kernel ended its worker process. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    signal : int
+        The signal that it died of; 0 where it exited by itself.
+    address : int or None
+        What it touched, in the worker's address space, where the signal says so.
+    argument : str or None
+        The argument beside whose memory, or into whose read-only memory, that lies.
+    stack : tuple of str
+        Where the kernel was, innermost first, as far as the symbols of its library tell.
+    output : str
+        What it printed last.
+    """
+
+    signal: int = 0
+    address: int | None = None
+    argument: str | None = None
+    stack: tuple[str, ...] = ()
+    output: str = ""
+
+
+class GuardError(MojoSafetyError, BufferError):
+    """A kernel wrote into an input, or beside an array. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    argument : str or None
+    """
+
+    argument: str | None = None
+
+
+class NonFiniteError(MojoSafetyError, ValueError):
+    """A result holds NaN or an infinity, and the call forbids that. The arrays of the caller are unchanged."""
+
+
+class QueueFull(KernelError, BlockingIOError):
+    """The queue of asynchronous calls had no room for as long as a caller may wait."""
 
 
 class KernelCompileError(KernelError):

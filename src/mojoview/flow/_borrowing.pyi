@@ -1,0 +1,3 @@
+from mojoview.views._view import View
+
+def borrow(view: View) -> None: ...

@@ -1,0 +1,178 @@
+"""Calls in a worker process: arrays copied into shared memory, and back only when the kernel has done its work."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from mojoview.flow.arena import FILLER, PAGE, Layout, Region, is_fortran, place_arrays
+from mojoview.flow.arguments import Call
+from mojoview.flow.autopsy import Autopsy
+from mojoview.flow.crew import CREW
+from mojoview.flow.guarded import check_finite
+from mojoview.flow.passport import passport_of
+from mojoview.flow.worker_process import WorkerProcess
+from mojoview.memory.errors import (
+    GuardError,
+    KernelCrashed,
+    KernelMemoryError,
+    KernelTimeout,
+    MojoSafetyError,
+    MojoViewError,
+)
+
+__all__ = ["run_isolated"]
+
+ATTEMPTS = 3  # at handing a call to a worker that turns out to be dead before it begins
+
+
+def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: bool, finite: bool) -> Any:
+    """The call's result. The caller's arrays change only where everything was in order."""
+    name, passport = call.kernel.name, passport_of(call.kernel)
+    regions, masks = [], dict[int, int]()
+    for argument in call.arguments:
+        regions.append(Region(argument.array, argument.name, argument.writes))
+        if argument.mask is not None:
+            masks[argument.at] = len(regions)
+            regions.append(Region(argument.mask, argument.name, False))
+    for attempt in range(ATTEMPTS):
+        with CREW.lend(None if timeout is None else time.monotonic() + timeout, name) as worker:
+            layout, arrays = _layout(worker, call, regions, masks, strict)
+            arena = worker.require_arena(layout.nbytes)
+            copies = [arena.window(place, region.array) for place, region in zip(layout.places, regions, strict=True)]
+            for copy, region in zip(copies, regions, strict=True):
+                np.copyto(copy, region.array)
+            if strict:
+                for place in layout.places:
+                    arena.slack(place)[:] = FILLER
+            begun = worker.begin()
+            try:
+                worker.ask(passport, arrays, list(call.values), call.options, layout.pages, limit)
+                done, value = worker.answer(timeout)
+            except TimeoutError:
+                raise _late(name, timeout, worker.stop_and_look(), worker.output()) from None
+            except (EOFError, ConnectionError):
+                status, record = worker.reap(), worker.autopsy()
+                if record.begun == begun and record.signal == 0 and attempt + 1 < ATTEMPTS:
+                    # it was killed before it began: the call is as good as new
+                    CREW.discard(worker)
+                    continue
+                raise _dead(name, status, record, worker.output(), regions, layout, limit) from None
+            printed = worker.output()
+            if printed:
+                print(printed, end="", file=sys.stdout)
+            if strict:
+                for place, region in zip(layout.places, regions, strict=True):
+                    if region.writes and (arena.slack(place) != FILLER).any():
+                        raise _guard(name, f"it wrote before the memory of argument '{region.name}'", region.name)
+            written = [(copy, region) for copy, region in zip(copies, regions, strict=True) if done and region.writes]
+            if finite and done:
+                failure = _not_finite(name, value, written)
+                if failure is not None:
+                    done, value, written = False, failure, []
+            for copy, region in written:
+                np.copyto(region.array, copy)
+        break
+    if not done:
+        raise value
+    return value
+
+
+def _layout(
+    worker: WorkerProcess, call: Call, regions: list[Region], masks: dict[int, int], strict: bool
+) -> tuple[Layout, Any]:
+    """Where the copies lie, and what the worker is told of the arrays; remembered for calls of the same shapes."""
+    key = (strict, *((r.array.shape, r.array.dtype.str, is_fortran(r.array), r.writes) for r in regions), *masks.items(),
+           *(argument.at for argument in call.arguments))
+    found = worker.layouts.get(key)
+    if found is None:
+        if len(worker.layouts) >= 64:
+            worker.layouts.clear()
+        layout = place_arrays(regions, strict)
+        arrays, k = [], 0
+        for argument in call.arguments:
+            mask = masks.get(argument.at, -1)
+            array = argument.array
+            arrays.append((argument.at, layout.places[k].start, array.shape, array.dtype.str, is_fortran(array), argument.writes,
+                           -1 if mask < 0 else layout.places[mask].start))
+            k += 1 if mask < 0 else 2
+        worker.require_arena(layout.nbytes)  # first: another arena forgets the layouts
+        found = worker.layouts[key] = (layout, tuple(arrays))
+    layout, told = found
+    return layout, told
+
+
+def _not_finite(name: str, value: Any, written: list[tuple[np.ndarray[Any, Any], Region]]) -> MojoViewError | None:
+    try:
+        check_finite(name, value, [(region.name, copy) for copy, region in written])
+    except MojoSafetyError as error:
+        return error
+    return None
+
+
+def _guard(name: str, what: str, argument: str) -> GuardError:
+    error = GuardError(f"safe_call({name}): {what}", kernel=name)
+    error.argument = argument
+    return error
+
+
+def _late(name: str, timeout: float | None, record: Autopsy, output: str) -> KernelTimeout:
+    stack = record.stack()
+    where = f"; it was in {stack[0]}" if stack else ""
+    error = KernelTimeout(f"safe_call({name}): the kernel did not finish within {timeout} s and was ended{where}", kernel=name)
+    error.stack, error.output = stack, output
+    return error
+
+
+def _dead(
+    name: str, status: int, record: Autopsy, output: str, regions: list[Region], layout: Layout, limit: int | None
+) -> MojoSafetyError:
+    """The exception for a worker that died in a call."""
+    number = record.signal or max(0, -status)
+    stack = record.stack()
+    where = f" in {stack[0]}" if stack else ""
+    if record.refused and number:
+        allowed = "" if limit is None else f" (limit: {limit} bytes)"
+        error = KernelMemoryError(f"safe_call({name}): the kernel died of {_signal(number)}{where} after it was refused "
+                                  f"{record.refused} bytes{allowed}", kernel=name)
+        error.refused = record.refused
+        return error
+    argument, beside = _argument_at(record, regions, layout)
+    if number == 0:
+        what = f"exited with status {status}"
+    else:
+        what = f"died of {_signal(number)}{where}"
+        if beside:
+            what += f", {record.access or 'touching memory'} {beside}"
+        elif record.address is not None and number in (signal.SIGSEGV, signal.SIGBUS):
+            what += f", {record.access or 'touching memory'} at {record.address:#x}"
+        if number == signal.SIGKILL and record.signal == 0:
+            what += " (sent from outside: by the system where memory ran out, or by another process)"
+    crash = KernelCrashed(f"safe_call({name}): the kernel {what}" + (f"\n{output.rstrip()}" if output.strip() else ""), kernel=name)
+    crash.signal, crash.address, crash.argument, crash.stack, crash.output = number, record.address, argument, stack, output
+    return crash
+
+
+def _argument_at(record: Autopsy, regions: list[Region], layout: Layout) -> tuple[str | None, str]:
+    """Beside or in which argument's guarded memory the fault lies."""
+    if record.address is None or not layout.pages:
+        return None, ""
+    offset = record.address - record.arena
+    for place, region in zip(layout.places, regions, strict=True):
+        if place.low - PAGE <= offset < place.high + PAGE:
+            if place.low <= offset < place.high:
+                return region.name, f"in argument '{region.name}', which is an input"
+            side = "before" if offset < place.low else "beyond"
+            return region.name, f"{side} the memory of argument '{region.name}'"
+    return None, ""
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
