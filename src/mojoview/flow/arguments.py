@@ -32,8 +32,6 @@ class Argument:
         The caller's own memory.
     mask : ndarray or None
         True where an element is missing.
-    view : View or None
-        What keeps it borrowed.
     """
 
     at: int
@@ -41,24 +39,30 @@ class Argument:
     writes: bool
     array: np.ndarray[Any, Any]
     mask: np.ndarray[Any, Any] | None = None
-    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A checked call: None stands in `values` for the arrays."""
+    """A checked call: None stands in `values` for the arrays. Its borrows end with the block that it is used in."""
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
     values: tuple[Any, ...]
     options: dict[str, Any]
+    borrows: list[object]
+
+    def __enter__(self) -> Call:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.borrows.clear()  # also where an exception keeps this object
 
 
 def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrowed: bool) -> Call:
     """Binds and checks the arguments as a call does; with `borrowed`, enters their memory into the book of borrows."""
     own, rest = bind(kernel.signature, kernel.__signature__, args, options)
     check_arguments(kernel, own)
-    arguments, values = [], []
+    arguments, values, borrows = [], [], list[object]()
     for at, (param, obj) in enumerate(zip(kernel.signature.params, own, strict=True)):
         if param.role == "value" or isinstance(obj, float | int | np.generic):
             values.append(_plain(obj))
@@ -69,7 +73,7 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
             continue
         opened = _open(kernel, obj, param.writes)
         if borrowed:
-            borrow(opened)
+            borrows.append(borrow(opened))
         mask = opened.mask if kernel.signature.masks else None
         arguments.append(
             Argument(
@@ -78,10 +82,9 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
                 param.writes,
                 obj if type(obj) is np.ndarray else np.asarray(opened.data if opened.masked else opened),
                 None if mask is None else np.asarray(mask),
-                opened,
             )
         )
-    return Call(kernel, tuple(arguments), tuple(values), rest)
+    return Call(kernel, tuple(arguments), tuple(values), rest, borrows)
 
 
 def _plain(obj: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import mmap
 import shutil
 import struct
@@ -16,7 +18,9 @@ FRAME = struct.Struct("<QQQ256s120s")
 FRAMES = 40
 RECORD_BYTES = HEAD.size + FRAMES * FRAME.size
 # Beyond these modules the stack is mojoview's own call and the interpreter.
-OURS = ("_call.", "_builtin.", "_pool.", "_crash.")
+OURS = ("_call.", "_builtin.", "_pool.")
+HANDLER = "_crash."
+SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
 PATIENCE = 5.0  # seconds that the reader of debug information may take
 
 
@@ -60,12 +64,25 @@ class Autopsy:
 
     def stack(self) -> tuple[str, ...]:
         """One line a frame, with file and line where the module has debug information and `addr2line` is installed."""
-        lines = _lines_of_source(self.frames)
-        found = []
-        for frame in self.frames:
-            words = lines.get((frame.module, frame.offset), frame.symbol or "?")
-            found.append(f"{words} ({Path(frame.module).name or 'no module'}+{frame.offset:#x})")
+        found: list[str] = []
+        for line, same in itertools.groupby(self._lines()):
+            more = len(list(same)) - 1
+            found.append(line + (f", and {more} more times" if more else ""))
         return tuple(found)
+
+    def place(self) -> str:
+        """The innermost frame that is not the C library's own."""
+        lines = self._lines()
+        own = [line for line, frame in zip(lines, self.frames, strict=True) if not Path(frame.module).name.startswith(SYSTEM)]
+        return next(iter(own or lines), "?")
+
+    def _lines(self) -> list[str]:
+        lines = _lines_of_source(self.frames)
+        return [
+            f"{lines.get((frame.module, frame.offset), frame.symbol or '?')} "
+            f"({Path(frame.module).name or 'no module'}+{frame.offset:#x})"
+            for frame in self.frames
+        ]
 
 
 def read_record(memory: mmap.mmap) -> Autopsy:
@@ -78,8 +95,11 @@ def read_record(memory: mmap.mmap) -> Autopsy:
         at, base, _, module, name = FRAME.unpack_from(memory, HEAD.size + k * FRAME.size)
         frames.append((at, base, _text(module), _text(name)))
     places = [k for k, frame in enumerate(frames) if frame[0] == pc]
-    # the handler and the system's trampoline come first; a jump to nowhere has no frame of its own
-    frames = frames[places[0] :] if places else [(pc, 0, "", ""), *frames[2:]]
+    if places:  # the handler and the system's trampoline come first
+        frames = frames[places[0] :]
+    else:  # a jump to nowhere has no frame of its own
+        handler = [k for k, frame in enumerate(frames) if Path(frame[2]).name.startswith(HANDLER)]
+        frames = [(pc, 0, "", ""), *frames[max(handler, default=-2) + 2 :]]
     own = []
     for depth, (at, base, module, name) in enumerate(frames):
         if Path(module).name.startswith(OURS):
@@ -94,6 +114,7 @@ def _text(raw: bytes) -> str:
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
+@functools.lru_cache(maxsize=8)
 def _lines_of_source(frames: tuple[Frame, ...]) -> dict[tuple[str, int], str]:
     """(module, offset) -> "function at file:line", as far as debug information goes."""
     tool = shutil.which("addr2line")

@@ -22,14 +22,20 @@
 mv_crash *mv_crash_record;
 static char alternate[1 << 16]; /* a stack that has overflowed cannot run the handler */
 
+static void *caller;
+
 static void where(mv_crash *c, const void *context) {
     const ucontext_t *u = context;
 #if defined(__x86_64__) && defined(__linux__)
     c->pc = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
+    if (c->pc == c->address && c->code > 0) /* a jump to nowhere: the stack tells from where */
+        caller = *(void **)u->uc_mcontext.gregs[REG_RSP];
     if (u->uc_mcontext.gregs[REG_TRAPNO] == 14) /* a page fault says which way */
         c->access = u->uc_mcontext.gregs[REG_ERR] & 2 ? 2 : 1;
 #elif defined(__aarch64__) && defined(__linux__)
     c->pc = u->uc_mcontext.pc;
+    if (c->pc == c->address && c->code > 0)
+        caller = (void *)u->uc_mcontext.regs[30];
 #else
     (void)u;
 #endif
@@ -39,6 +45,8 @@ static void stack(mv_crash *c) {
 #ifdef MV_HAS_BACKTRACE
     void *pcs[MV_CRASH_FRAMES];
     int n = backtrace(pcs, MV_CRASH_FRAMES);
+    if (caller && n < MV_CRASH_FRAMES)
+        pcs[n++] = caller; /* backtrace() cannot pass such a frame */
     for (int k = 0; k < n; k++) {
         mv_crash_frame *f = &c->frame[k];
         Dl_info info;

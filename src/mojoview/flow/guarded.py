@@ -11,7 +11,7 @@ from mojoview.flow.arena import FILLER, is_fortran
 from mojoview.flow.arguments import Argument, Call
 from mojoview.memory.errors import GuardError, MojoViewError, NonFiniteError
 
-__all__ = ["check_finite", "run_guarded"]
+__all__ = ["check_finite", "guard_error", "run_guarded"]
 
 GUARD = 256  # bytes on each side
 
@@ -54,25 +54,31 @@ def run_guarded(call: Call, finite: bool) -> Any:
             mask = _Copy(argument, argument.mask, False)
             copies.append(mask)
             values[argument.at] = np.ma.MaskedArray(copy.array, mask.array)
-    failure = value = None
     try:
         value = call.kernel(*values, **call.options)
-    except MojoViewError as error:
-        failure = error
-    for copy in copies:
-        fault = copy.fault()
-        if fault is not None:
-            broken = GuardError(f"safe_call({name}): {fault}", kernel=name)
-            broken.argument = copy.argument.name
-            raise broken from failure
-    if failure is not None:
-        raise failure
+    except MojoViewError:
+        _verify(name, copies)
+        raise
+    _verify(name, copies)
     written = [copy for copy in copies if copy.writes]
     if finite:
         check_finite(name, value, [(copy.argument.name, copy.array) for copy in written])
     for copy in written:
         np.copyto(copy.argument.array, copy.array)
     return value
+
+
+def _verify(name: str, copies: list[_Copy]) -> None:
+    for copy in copies:
+        fault = copy.fault()
+        if fault is not None:
+            raise guard_error(name, fault, copy.argument.name)
+
+
+def guard_error(name: str, what: str, argument: str) -> GuardError:
+    error = GuardError(f"safe_call({name}): {what}", kernel=name)
+    error.argument = argument
+    return error
 
 
 def check_finite(name: str, value: Any, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> None:

@@ -13,11 +13,10 @@ from mojoview.flow.arena import FILLER, PAGE, Layout, Region, is_fortran, place_
 from mojoview.flow.arguments import Call
 from mojoview.flow.autopsy import Autopsy
 from mojoview.flow.crew import CREW
-from mojoview.flow.guarded import check_finite
+from mojoview.flow.guarded import check_finite, guard_error
 from mojoview.flow.passport import passport_of
 from mojoview.flow.worker_process import WorkerProcess
 from mojoview.memory.errors import (
-    GuardError,
     KernelCrashed,
     KernelMemoryError,
     KernelTimeout,
@@ -68,7 +67,7 @@ def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: b
             if strict:
                 for place, region in zip(layout.places, regions, strict=True):
                     if region.writes and (arena.slack(place) != FILLER).any():
-                        raise _guard(name, f"it wrote before the memory of argument '{region.name}'", region.name)
+                        raise guard_error(name, f"it wrote before the memory of argument '{region.name}'", region.name)
             written = [(copy, region) for copy, region in zip(copies, regions, strict=True) if done and region.writes]
             if finite and done:
                 failure = _not_finite(name, value, written)
@@ -78,7 +77,10 @@ def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: b
                 np.copyto(region.array, copy)
         break
     if not done:
-        raise value
+        try:
+            raise value
+        finally:
+            del value  # the exception holds this frame: it must not hold the exception
     return value
 
 
@@ -114,15 +116,9 @@ def _not_finite(name: str, value: Any, written: list[tuple[np.ndarray[Any, Any],
     return None
 
 
-def _guard(name: str, what: str, argument: str) -> GuardError:
-    error = GuardError(f"safe_call({name}): {what}", kernel=name)
-    error.argument = argument
-    return error
-
-
 def _late(name: str, timeout: float | None, record: Autopsy, output: str) -> KernelTimeout:
     stack = record.stack()
-    where = f"; it was in {stack[0]}" if stack else ""
+    where = f"; it was in {record.place()}" if stack else ""
     error = KernelTimeout(f"safe_call({name}): the kernel did not finish within {timeout} s and was ended{where}", kernel=name)
     error.stack, error.output = stack, output
     return error
@@ -134,7 +130,7 @@ def _dead(
     """The exception for a worker that died in a call."""
     number = record.signal or max(0, -status)
     stack = record.stack()
-    where = f" in {stack[0]}" if stack else ""
+    where = f" in {record.place()}" if stack else ""
     if record.refused and number:
         allowed = "" if limit is None else f" (limit: {limit} bytes)"
         error = KernelMemoryError(f"safe_call({name}): the kernel died of {_signal(number)}{where} after it was refused "

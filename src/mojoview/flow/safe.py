@@ -104,10 +104,12 @@ def safe_call(
     if isolate or limited:
         from mojoview.flow.isolated import run_isolated
 
-        call = take_apart(kernel, args, options, strict)
-        return run_isolated(call, None if timeout is None else float(timeout), memory_limit, strict, finite == "raise")
+        seconds = None if timeout is None else float(timeout)
+        with take_apart(kernel, args, options, strict) as call:
+            return run_isolated(call, seconds, memory_limit, strict, finite == "raise")
     if strict:
         from mojoview.flow.guarded import run_guarded
 
-        return run_guarded(take_apart(kernel, args, options, strict), finite == "raise")
+        with take_apart(kernel, args, options, strict) as call:
+            return run_guarded(call, finite == "raise")
     return kernel(*args, **options)

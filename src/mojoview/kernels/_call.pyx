@@ -375,7 +375,7 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
     cdef int k, status, common = -1, numbers = 0
     frame.views = frame.buffers = 0
     try:
-        if borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
+        if run is not NULL and borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
             if self.plain.direct and frame.desc[0].size < GIL_WORTH:
                 option.i64 = mv_plain_run(frame.desc, self.plain.direct, self.foreign.address)
                 return finish_plain(self, option)
