@@ -6,37 +6,39 @@ from mojoview.views._borrow cimport take
 from mojoview.views._view cimport View, view_enter, view_leave
 
 
-def borrow(View view not None):
-    """borrow(view)
+def borrow(tuple views):
+    """borrow(views)
 
-    Enters the view's memory into the book of borrows.
+    Enters the memory of a call's arguments into the book of borrows. They do not conflict with each other.
 
     Parameters
     ----------
-    view : View
+    views : tuple of View
         Read-only views borrow for reading, writable ones for writing.
 
     Returns
     -------
     Lease
-        The borrow ends with it, unless the view stood in the book before.
+        The borrow ends with it. A view that stood in the book before has its own.
 
     Raises
     ------
     BorrowError
-        Somebody in the book writes the bytes, or has them while this view would write.
+        Somebody in the book writes the bytes, or has them while a view would write.
     ReleasedError
 
     Notes
     -----
     Thread safety: any thread.
     """
-    cdef mv_desc *d = view_enter(view)
-    cdef Lease lease
-    try:
-        # a view that was opened under checking is its own holder; others get one for the time of the call
-        lease = view._lease if view._lease.borrow is not None else lease_owner(view.owner)
-        take(lease, d)
-        return lease
-    finally:
-        view_leave(view)
+    cdef Lease lease = lease_owner(views)
+    cdef View view
+    cdef mv_desc *d
+    for view in views:
+        d = view_enter(view)
+        try:
+            # a view that was opened under checking is its own holder
+            take(view._lease if view._lease.borrow is not None else lease, d)
+        finally:
+            view_leave(view)
+    return lease

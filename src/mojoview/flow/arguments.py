@@ -62,7 +62,7 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
     """Binds and checks the arguments as a call does; with `borrowed`, enters their memory into the book of borrows."""
     own, rest = bind(kernel.signature, kernel.__signature__, args, options)
     check_arguments(kernel, own)
-    arguments, values, borrows = [], [], list[object]()
+    arguments, values, views = [], [], list[View]()
     for at, (param, obj) in enumerate(zip(kernel.signature.params, own, strict=True)):
         if param.role == "value" or isinstance(obj, float | int | np.generic):
             values.append(_plain(obj))
@@ -72,8 +72,7 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
             arguments.append(Argument(at, param.name, param.writes, obj))
             continue
         opened = _open(kernel, obj, param.writes)
-        if borrowed:
-            borrows.append(borrow(opened))
+        views.append(opened)
         mask = opened.mask if kernel.signature.masks else None
         arguments.append(
             Argument(
@@ -84,7 +83,7 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
                 None if mask is None else np.asarray(mask),
             )
         )
-    return Call(kernel, tuple(arguments), tuple(values), rest, borrows)
+    return Call(kernel, tuple(arguments), tuple(values), rest, [borrow(tuple(views))] if borrowed else [])
 
 
 def _plain(obj: Any) -> Any:

@@ -73,7 +73,8 @@ class Autopsy:
     def place(self) -> str:
         """The innermost frame that is not the C library's own."""
         lines = self._lines()
-        own = [line for line, frame in zip(lines, self.frames, strict=True) if not Path(frame.module).name.startswith(SYSTEM)]
+        modules = [Path(frame.module).name for frame in self.frames]
+        own = [line for line, module in zip(lines, modules, strict=True) if module and not module.startswith(SYSTEM)]
         return next(iter(own or lines), "?")
 
     def _lines(self) -> list[str]:
