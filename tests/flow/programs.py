@@ -68,8 +68,10 @@ def orphan():
 
 def leave():
     """Ends while a worker is warm, another is busy, a kernel runs on a thread and calls wait."""
-    safe("process", 0, isolate=True)
     threading.Thread(target=suppressed, daemon=True).start()
+    while not CREW.pids:
+        time.sleep(0.01)
+    safe("process", 0, isolate=True)
     waiting = [kernel("naps").submit(np.zeros(5000), 20_000) for _ in range(100)]
     time.sleep(0.3)
     assert waiting[0].state == "RUNNING"

@@ -2,6 +2,7 @@
  *
  * A library of its own that only worker processes preload. Its functions do what glibc's own do, and write down the size
  * of what was refused once the process has said where (crash.c). */
+#undef _FILE_OFFSET_BITS /* mmap and mmap64 are two names here */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -53,10 +54,18 @@ MV_PRELOADED int posix_memalign(void **out, size_t alignment, size_t bytes) {
     return 0;
 }
 
-MV_PRELOADED void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+static void *map(void *address, size_t bytes, int protection, int flags, int fd, int64_t offset) {
     void *p = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
     if (p == MAP_FAILED && errno == ENOMEM && mv_refused_at)
         *mv_refused_at = bytes;
     return p;
+}
+
+MV_PRELOADED void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+    return map(address, bytes, protection, flags, fd, offset);
+}
+
+MV_PRELOADED void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, int64_t offset) {
+    return map(address, bytes, protection, flags, fd, offset);
 }
 #endif
