@@ -15,7 +15,9 @@ import mojoview as mv
 from mojoview.flow.crew import CREW
 from mojoview.memory._lease import live_leases
 
-warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn about fork beside threads: that is what is tested
+warnings.simplefilter(
+    "ignore", DeprecationWarning
+)  # newer Pythons warn about fork beside threads: that is what is tested
 
 
 def interrupt():
@@ -49,7 +51,11 @@ def fork():
             theirs = safe("process", 0, isolate=True)
             good = theirs != mine and theirs in CREW.pids and mine not in CREW.pids
             good = good and mv.kernels.sum.submit(big).result(30) == 100_000
-            good = good and running.done() and (running.state != "FAILED" or isinstance(running.exception(), mv.KernelError))
+            good = (
+                good
+                and running.done()
+                and (running.state != "FAILED" or isinstance(running.exception(), mv.KernelError))
+            )
             CREW.close()
             os._exit(0 if good else 1)
         assert os.waitpid(child, 0)[1] == 0

@@ -15,10 +15,10 @@ from support.process import run_code
 import mojoview as mv
 from mojoview import kernels
 from mojoview.flow import asynchronous
-from mojoview.flow.asynchronous import SMALL, KernelFuture, Threads
+from mojoview.flow.asynchronous import BRIEF, SMALL, KernelFuture, Threads
 from mojoview.memory import errors
 
-BIG = np.arange(50_000.0)
+BIG = np.arange(100_000.0)
 NAP = np.zeros(SMALL)  # makes naps() a call that runs on a thread
 
 
@@ -31,7 +31,9 @@ def threads(monkeypatch):
     one.close(30)
 
 
-@pytest.mark.parametrize("array", [np.arange(4.0), BIG, mv.view(BIG), BIG[::2], memoryview(b"abc")], ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize(
+    "array", [np.arange(4.0), BIG, mv.view(BIG), BIG[::2], memoryview(b"abc")], ids=lambda a: type(a).__name__
+)
 def test_submit(array):
     future = kernels.sum.submit(array)
     assert isinstance(future, concurrent.futures.Future)
@@ -94,18 +96,18 @@ def test_back_pressure(threads):
 
 def test_many_threads_submit(threads):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        futures = list(pool.map(lambda k: kernels.sum.submit(BIG[: SMALL + k]), range(400)))
+        futures = list(pool.map(lambda k: kernels.sum.submit(BIG[: BRIEF + k]), range(400)))
     for k, future in enumerate(futures):
-        assert future.result(60) == BIG[: SMALL + k].sum()
+        assert future.result(60) == BIG[: BRIEF + k].sum()
 
 
 def test_arguments_are_let_go(threads):
     import gc
     import weakref
 
-    array = np.ones(SMALL)
+    array = np.ones(BRIEF)
     kernels.sum.submit(array).result(60)
-    kernels.sum.submit(np.ones(SMALL)).result(60)
+    kernels.sum.submit(np.ones(BRIEF)).result(60)
     kept = weakref.ref(array)
     del array
     gc.collect()
@@ -136,8 +138,8 @@ def test_results_come_to_the_loop(run):
         home = threading.get_ident()
         assert await kernels.sum.aio(np.arange(4.0)) == 6
         assert await kernels.sum.aio(BIG) == BIG.sum()
-        assert await asyncio.gather(*[kernels.sum.aio(BIG[: SMALL + k]) for k in range(300)]) == [
-            BIG[: SMALL + k].sum() for k in range(300)
+        assert await asyncio.gather(*[kernels.sum.aio(BIG[: BRIEF + k]) for k in range(300)]) == [
+            BIG[: BRIEF + k].sum() for k in range(300)
         ]
         for array in (np.ones(3, "f4"), NAP.astype("f4")):
             with pytest.raises(mv.DTypeError):
@@ -238,16 +240,16 @@ def test_anyio(backend, threads):
         await one(10)
         async with anyio.create_task_group() as group:
             for k in range(20):
-                group.start_soon(one, SMALL + k)
+                group.start_soon(one, BRIEF + k)
         with pytest.raises(mv.DTypeError):
             await kernel("naps").aio(NAP.astype("f4"), 0)
         with anyio.move_on_after(0.05) as scope:
             await kernel("naps").aio(NAP, 300)
         assert scope.cancelled_caught
-        await one(SMALL)
+        await one(BRIEF)
 
     anyio.run(main, backend=backend)
-    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:SMALL].sum(), *(BIG[: SMALL + k].sum() for k in range(20))])
+    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:BRIEF].sum(), *(BIG[: BRIEF + k].sum() for k in range(20))])
 
 
 def test_kernels_alone_say_what_is_missing():

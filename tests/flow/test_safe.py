@@ -14,7 +14,13 @@ from mojoview import kernels
 from mojoview.flow.crew import CREW
 from mojoview.memory import errors
 
-LEVELS = [{}, {"safety": "strict"}, {"isolate": True}, {"isolate": True, "safety": "strict"}, {"timeout": 60, "memory_limit": 1 << 28}]
+LEVELS = [
+    {},
+    {"safety": "strict"},
+    {"isolate": True},
+    {"isolate": True, "safety": "strict"},
+    {"timeout": 60, "memory_limit": 1 << 28},
+]
 CAREFUL = LEVELS[1:]
 level = pytest.mark.parametrize("options", LEVELS, ids=lambda options: "-".join(map(str, options)) or "plain")
 careful = pytest.mark.parametrize("options", CAREFUL, ids=lambda options: "-".join(map(str, options)))
@@ -217,7 +223,9 @@ def test_what_cannot_be_carried(x, tmp_path):
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(lambda d: 1.0)
     address = ctypes.cast(callback, ctypes.c_void_p).value
-    bare = Kernel.from_address(Signature("bare", (Param("x", "in", "float64"),), result="float64"), address, owner=callback)
+    bare = Kernel.from_address(
+        Signature("bare", (Param("x", "in", "float64"),), result="float64"), address, owner=callback
+    )
     with pytest.raises(errors.ArgumentError, match="bare address"):
         mv.safe_call(bare, x, isolate=True)
     from flow import hostile

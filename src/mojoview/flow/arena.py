@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from mojoview.sharing import _segment, lifecycle
 
-__all__ = ["Arena", "Layout", "Place", "Region", "place_arrays"]
+__all__ = ["Arena", "Array", "Layout", "Place", "Region", "place_arrays"]
 
 PAGE = mmap.PAGESIZE
 START = -(-_segment.HEADER_BYTES // PAGE) * PAGE  # the header has the first page
@@ -19,13 +20,18 @@ SMALLEST = 1 << 20
 FILLER = 0xA5
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """One copy that the arena holds: an array, or the mask of one."""
+Array: TypeAlias = np.ndarray[Any, Any]
 
-    array: np.ndarray[Any, Any]
-    name: str
-    writes: bool
+
+class Region(Protocol):
+    """What the arena holds a copy of: an array, or the mask of one."""
+
+    @property
+    def array(self) -> Array: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def writes(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,8 @@ def _up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def place_arrays(regions: list[Region], guards: bool) -> Layout:
-    """Side by side on cache lines; with `guards` each ends where its last page does, between pages that nobody may touch."""
+def place_arrays(regions: Sequence[Region], guards: bool) -> Layout:
+    """Side by side on cache lines; with `guards` each ends with its last page, between pages that nobody may touch."""
     places, pages, at = [], [], START
     for region in regions:
         nbytes = region.array.nbytes
@@ -102,9 +108,7 @@ class Arena:
 
     def window(self, place: Place, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The copy's memory as an array of the same shape, dtype and order. Borrows the mapping."""
-        return np.ndarray(
-            array.shape, array.dtype, self.memory, place.start, order="F" if is_fortran(array) else "C"
-        )
+        return np.ndarray(array.shape, array.dtype, self.memory, place.start, order="F" if is_fortran(array) else "C")
 
     def slack(self, place: Place) -> np.ndarray[Any, Any]:
         """The bytes between the first page's start and the copy: no page guards them, a pattern does."""

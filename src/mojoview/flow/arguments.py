@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from mojoview.views._protocols import has_accessor
 __all__ = ["Argument", "Call", "take_apart"]
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """An array argument.
 
     Attributes
@@ -41,9 +41,12 @@ class Argument:
     mask: np.ndarray[Any, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """A checked call: None stands in `values` for the arrays. Its borrows end with the block that it is used in."""
+    """A checked call: None stands in `values` for the arrays, `options` has what is not as by default.
+
+    Its borrows end with the block that it is used in.
+    """
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
@@ -58,31 +61,47 @@ class Call:
         self.borrows.clear()  # also where an exception keeps this object
 
 
+class _Form(NamedTuple):
+    """What a kernel takes, worked out once."""
+
+    params: tuple[tuple[str, bool, bool], ...]  # name, whether it is a scalar, whether it is written to
+    defaults: dict[str, Any]  # of the options
+
+
+_FORMS: WeakKeyDictionary[Kernel, _Form] = WeakKeyDictionary()
+
+
+def _form_of(kernel: Kernel) -> _Form:
+    form = _FORMS.get(kernel)
+    if form is None:
+        params = tuple((p.name, p.role == "value", p.writes) for p in kernel.signature.params)
+        options = list(kernel.__signature__.parameters.values())[len(params) :]
+        form = _FORMS[kernel] = _Form(params, {option.name: option.default for option in options})
+    return form
+
+
 def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrowed: bool) -> Call:
     """Binds and checks the arguments as a call does; with `borrowed`, enters their memory into the book of borrows."""
-    own, rest = bind(kernel.signature, kernel.__signature__, args, options)
+    form = _form_of(kernel)
+    own, rest = args, dict[str, Any]()
+    if options or len(args) != len(form.params):
+        own, rest = bind(kernel.signature, kernel.__signature__, args, options)
+        rest = {name: value for name, value in rest.items() if value is not form.defaults[name]}
     check_arguments(kernel, own)
-    arguments, values, views = [], [], list[View]()
-    for at, (param, obj) in enumerate(zip(kernel.signature.params, own, strict=True)):
-        if param.role == "value" or isinstance(obj, float | int | np.generic):
-            values.append(_plain(obj))
-            continue
-        values.append(None)
+    arguments, values, views = list[Argument](), list[Any](), list[View]()
+    for at, ((name, scalar, writes), obj) in enumerate(zip(form.params, own, strict=True)):
         if type(obj) is np.ndarray and not borrowed:
-            arguments.append(Argument(at, param.name, param.writes, obj))
-            continue
-        opened = _open(kernel, obj, param.writes)
-        views.append(opened)
-        mask = opened.mask if kernel.signature.masks else None
-        arguments.append(
-            Argument(
-                at,
-                param.name,
-                param.writes,
-                obj if type(obj) is np.ndarray else np.asarray(opened.data if opened.masked else opened),
-                None if mask is None else np.asarray(mask),
-            )
-        )
+            values.append(None)
+            arguments.append(Argument(at, name, writes, obj))
+        elif scalar or isinstance(obj, float | int | np.generic):
+            values.append(_plain(obj))
+        else:
+            values.append(None)
+            opened = _open(kernel, obj, writes)
+            views.append(opened)
+            mask = opened.mask if kernel.signature.masks else None
+            array = obj if type(obj) is np.ndarray else np.asarray(opened.data if opened.masked else opened)
+            arguments.append(Argument(at, name, writes, array, None if mask is None else np.asarray(mask)))
     return Call(kernel, tuple(arguments), tuple(values), rest, [borrow(tuple(views))] if borrowed else [])
 
 

@@ -1,7 +1,8 @@
 """Asynchronous calls: a bounded queue, a few threads of its own, results for futures and event loops.
 
 A call on little data runs at once, in the thread that asks for it: a kernel keeps the interpreter's lock below 4096
-elements, so that on another thread it would stop the program for the same time, and the hand-over on top.
+elements, so that on another thread it would stop the program for the same time, and the hand-over on top. Built-in
+kernels, whose time their size tells, run at once as long as they take less than a hand-over does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mojoview.memory.errors import KernelError, KernelValueError, QueueFull
 __all__ = ["Job", "KernelFuture", "Threads", "aio", "is_small", "submit"]
 
 SMALL = 4096  # elements below which a kernel keeps the interpreter's lock: GIL_WORTH of kernels/_call
+BRIEF = 1 << 16  # elements below which a built-in kernel takes less time than handing it over
 CAPACITY = 1024  # calls that may wait
 PATIENCE = 60.0  # seconds that submit() waits for room
 FAREWELL = 1.0  # seconds that the end of the interpreter waits for calls that run
@@ -200,7 +202,9 @@ class Threads:
         except RuntimeError as error:
             if not self._threads:
                 self._waiting -= 1
-                raise KernelError(f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}") from error
+                raise KernelError(
+                    f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}"
+                ) from error
         else:
             self._threads.append(thread)
 
@@ -248,7 +252,9 @@ class Threads:
                 raise
             if not there_is:
                 self.withdraw(room.set)
-                raise QueueFull(f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {patience} s")
+                raise QueueFull(
+                    f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {patience} s"
+                )
 
     def close(self, farewell: float = FAREWELL) -> None:
         """Cancels what waits, and waits `farewell` seconds at most for what runs."""
@@ -271,7 +277,9 @@ class Threads:
             job.future._condition = threading.Condition()  # another thread may have held it
             if not job.future.done():
                 job.future.set_exception(
-                    KernelError(f"{job.kernel.name}(): the process was forked while the call waited or ran; the parent has it")
+                    KernelError(
+                        f"{job.kernel.name}(): the process was forked while the call waited or ran; the parent has it"
+                    )
                 )
 
 
@@ -279,7 +287,9 @@ def _most_threads() -> int:
     setting = os.environ.get("MOJOVIEW_CALL_THREADS", "")
     if setting:
         if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}")
+            raise KernelValueError(
+                f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}"
+            )
         return int(setting)
     return max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
@@ -290,13 +300,14 @@ os.register_at_fork(after_in_child=THREADS.in_child)
 _MAILBOX = threading.local()
 
 
-def is_small(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Whether the kernel would keep the interpreter's lock throughout."""
+def is_small(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Whether nothing is gained on another thread."""
+    most = BRIEF if kernel.owner is None else SMALL
     if options.get("threads") is not None:
         return False
     for value in (*args, *options.values()) if options else args:
         if type(value) is np.ndarray:
-            if value.size >= SMALL:
+            if value.size >= most:
                 return False
         elif value is not None and type(value) not in (float, int, bool, str):
             return False
@@ -306,7 +317,7 @@ def is_small(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
 def submit(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> KernelFuture:
     """See `Kernel.submit`."""
     job = _FutureJob(kernel, args, options)
-    if is_small(args, options):
+    if is_small(kernel, args, options):
         job.run()
     else:
         THREADS.wait_and_offer(job, PATIENCE)
@@ -325,7 +336,7 @@ async def aio(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) ->
     if mailbox is None or mailbox.loop is not loop:
         mailbox = _MAILBOX.mailbox = _Mailbox(loop)
         _MAILBOX.turn = 0.0
-    if is_small(args, options):
+    if is_small(kernel, args, options):
         now = time.perf_counter()
         if now - _MAILBOX.turn > TURN:
             await asyncio.sleep(0)  # the others' turn

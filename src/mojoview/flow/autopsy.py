@@ -1,4 +1,4 @@
-"""What a dead worker left behind, in words: the record of its handler (`crash.h`), the stack with the names of its code."""
+"""What a dead worker left behind, in words: the record of its handler (`crash.h`), the stack with names of its code."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ def _lines_of_source(frames: tuple[Frame, ...]) -> dict[tuple[str, int], str]:
         offsets = [frame.offset for frame in frames if frame.module == module]
         command = [tool, "-Cfe", module, *map(hex, offsets)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
+            )
         except (OSError, subprocess.TimeoutExpired):
             return found  # the symbols have to do
         lines = done.stdout.splitlines()

@@ -61,25 +61,18 @@ class Crew:
         self._give_back(worker)
 
     def _take(self, deadline: float | None, name: str) -> WorkerProcess:
-        while True:
-            worker = None
-            with self._changed:
-                while not self._idle and len(self._all) + self._promised >= most_workers():
-                    left = None if deadline is None else deadline - time.monotonic()
-                    if left is not None and left <= 0:
-                        raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
-                    self._changed.wait(left)
-                if self._closed:
-                    raise KernelError(f"safe_call({name}): the interpreter is shutting down")
-                if self._idle:
-                    worker = self._idle.pop()
-                else:
-                    self._promised += 1
-            if worker is None:
-                return self._hire()
-            if worker.alive():
-                return worker
-            self._end(worker)  # killed between two calls: somebody else takes its place
+        with self._changed:
+            while not self._idle and len(self._all) + self._promised >= most_workers():
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
+                self._changed.wait(left)
+            if self._closed:
+                raise KernelError(f"safe_call({name}): the interpreter is shutting down")
+            if self._idle:
+                return self._idle.pop()
+            self._promised += 1
+        return self._hire()
 
     def _hire(self) -> WorkerProcess:
         worker = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class Passport:
     file: tuple[int, int] = (0, 0)
     offset: int = 0
     signature: Signature | None = None
+    key: int = 0
+    """Its number in the process that issued it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class _Mapping:
     path: str
 
 
+_NUMBERS = itertools.count(1)
 _KNOWN: WeakKeyDictionary[Kernel, Passport] = WeakKeyDictionary()
 
 
@@ -73,13 +77,15 @@ def passport_of(kernel: Kernel) -> Passport:
 def _issue(kernel: Kernel) -> Passport:
     name = kernel.name
     if BUILTIN.get(name) is kernel:
-        return Passport(name)
+        return Passport(name, key=next(_NUMBERS))
     where = f"safe_call({name}): the kernel cannot be carried to a worker process"
     if kernel.owner is None:
         raise ArgumentError(f"{where}: it is neither built in nor from a library")
     mapping = next((m for m in _mappings() if m.low <= kernel.address < m.high), None)
     if mapping is None or not mapping.code or not mapping.path.startswith("/"):
-        raise ArgumentError(f"{where}: its code lies in no file (made at run time, or a bare address); load it from a library")
+        raise ArgumentError(
+            f"{where}: its code lies in no file (made at run time, or a bare address); load it from a library"
+        )
     library = mapping.path
     try:
         status = os.stat(library)
@@ -87,9 +93,13 @@ def _issue(kernel: Kernel) -> Passport:
         status = None
     if status is None or (status.st_dev, status.st_ino) != mapping.file:
         library = library.removesuffix(" (deleted)")
-        raise ArgumentError(f"{where}: its library {library} was removed or replaced since it was loaded; where no cache can be written, "
-                            "set MOJOVIEW_CACHE_DIR")
-    return Passport(name, library, mapping.file, kernel.address - mapping.low + mapping.offset, kernel.signature)
+        raise ArgumentError(
+            f"{where}: its library {library} was removed or replaced since it was loaded; where no cache can be "
+            "written, set MOJOVIEW_CACHE_DIR"
+        )
+    return Passport(
+        name, library, mapping.file, kernel.address - mapping.low + mapping.offset, kernel.signature, next(_NUMBERS)
+    )
 
 
 def open_kernel(passport: Passport) -> Kernel:

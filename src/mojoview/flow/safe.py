@@ -25,7 +25,7 @@ def safe_call(
     finite: Literal["allow", "raise"] = "allow",
     **options: Any,
 ) -> Any:
-    """safe_call(kernel, *args, timeout=None, memory_limit=None, safety="standard", isolate=None, finite="allow", **options)
+    """safe_call(kernel, *args, timeout=None, memory_limit=None, safety="standard", isolate=None, finite="allow", ...)
 
     Calls a kernel so that what it does wrong is an exception, and the arrays are as they were.
 
@@ -71,9 +71,10 @@ def safe_call(
 
     Notes
     -----
-    After any failure of an isolated or strict call the arrays hold what they held before it. In a standard call in this
-    process a kernel that reports failure may have written to its outputs. In a strict isolated call an access beyond the
-    end of an array, also a read, is a KernelCrashed that names the argument; in this process only writes are noticed.
+    After any failure of an isolated or strict call the arrays hold what they held before it. In a standard call in
+    this process a kernel that reports failure may have written to its outputs. In a strict isolated call an access
+    beyond the end of an array, also a read, is a KernelCrashed that names the argument; in this process only writes are
+    noticed.
 
     Thread safety: any thread; each isolated call has a worker of its own, and waits where all are busy (as many as the
     process has CPUs, two at least; MOJOVIEW_WORKERS says otherwise). Ctrl-C ends the worker at once.
@@ -87,10 +88,16 @@ def safe_call(
     if not isinstance(kernel, Kernel):
         raise ArgumentError(f"safe_call(): kernel: expected a Kernel, got {type(kernel).__name__}")
     where = f"safe_call({kernel.name})"
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < math.inf):
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < math.inf
+    ):
         raise ArgumentError(f"{where}: timeout: expected a positive number of seconds, got {timeout!r}")
     if memory_limit is not None:
-        if isinstance(memory_limit, bool) or not hasattr(memory_limit, "__index__") or not 0 <= index(memory_limit) < 2**62:
+        if (
+            isinstance(memory_limit, bool)
+            or not hasattr(memory_limit, "__index__")
+            or not 0 <= index(memory_limit) < 2**62
+        ):
             raise ArgumentError(f"{where}: memory_limit: expected a number of bytes, got {memory_limit!r}")
         memory_limit = index(memory_limit)
     if safety not in ("standard", "strict"):
@@ -99,7 +106,9 @@ def safe_call(
         raise ArgumentError(f"{where}: finite: expected 'allow', or 'raise' with safety='strict', got {finite!r}")
     limited = timeout is not None or memory_limit is not None
     if isolate not in (None, True, False) or (isolate is False and limited):
-        raise ArgumentError(f"{where}: isolate: timeout and memory_limit need a worker process, got isolate={isolate!r}")
+        raise ArgumentError(
+            f"{where}: isolate: timeout and memory_limit need a worker process, got isolate={isolate!r}"
+        )
     strict = safety == "strict"
     if isolate or limited:
         from mojoview.flow.isolated import run_isolated

@@ -50,7 +50,7 @@ async def call(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) -
         job = None
     if job is None:
         raise KernelError(f"{kernel.name}.aio(): neither asyncio nor trio runs here")
-    if is_small(args, options):
+    if is_small(kernel, args, options):
         await trio.lowlevel.checkpoint()
         return kernel(*args, **options)
     while True:

@@ -15,11 +15,13 @@ import select
 import signal
 import socket
 import struct
+import sys
 from typing import Any
 
 import numpy as np
 
 from mojoview.flow import _crash
+from mojoview.flow.autopsy import RECORD_BYTES
 from mojoview.flow.passport import open_kernel
 from mojoview.kernels import Kernel
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
@@ -30,29 +32,33 @@ __all__ = ["main"]
 
 PRINTS = 16 << 20  # bytes that a kernel may print in one call
 LENGTH = struct.Struct("<Q")
+DESCRIPTOR = socket.CMSG_LEN(4)
 
 
-def receive(connection: socket.socket) -> Any:
+def receive(connection: socket.socket) -> tuple[Any, list[int]]:
     """The next message, and the descriptor that may come with its first byte; EOFError where the peer is gone."""
-    data, fds, _, _ = socket.recv_fds(connection, 1 << 16, 1)
+    data, extras, _, _ = connection.recvmsg(1 << 16, DESCRIPTOR)
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = connection.recv(1 << 20)
         if not more:
             raise EOFError
         data += more
-    return pickle.loads(memoryview(data)[LENGTH.size :]), fds
+    return pickle.loads(memoryview(data)[LENGTH.size :]), [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
 
 
-def send(connection: socket.socket, message: Any) -> None:
+def send(connection: socket.socket, message: Any, fd: int = -1) -> None:
+    """Sends a message, and a descriptor with its first byte."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    connection.sendall(LENGTH.pack(len(data)) + data)
+    data = LENGTH.pack(len(data)) + data
+    sent = socket.send_fds(connection, [data], [fd]) if fd >= 0 else 0
+    connection.sendall(data[sent:])
 
 
 class Desk:
     """What a worker knows: its memory, the kernels that it has opened, the arrays of recent calls."""
 
     def __init__(self, record: int) -> None:
-        self.record = np.frombuffer(mmap.mmap(record, 24), np.uint64)  # begun, refused, arena: crash.h
+        self.record = memoryview(mmap.mmap(record, RECORD_BYTES)).cast("Q")  # begun, refused, arena: crash.h
         self.segment: Segment | None = None
         self.memory: np.ndarray[Any, Any] = np.empty(0, np.uint8)
         self.kernels: dict[int, Kernel] = {}
@@ -103,12 +109,17 @@ class Desk:
         missing.flags.writeable = False
         return np.ma.MaskedArray(array, missing)
 
-    def call(self, number: int, places: Any, values: list[Any], options: dict[str, Any], pages: Any, limit: int | None) -> Any:
-        kernel = self.kernels[number]
+    def call(
+        self, number: int, places: Any, scalars: tuple[Any, ...], options: dict[str, Any], pages: Any, limit: int | None
+    ) -> Any:
+        kernel, values = self.kernels[number], list(scalars)
         for at, array in self.arrays_of(places):
             values[at] = array
         if pages or self.pages:
             self.guard(pages)
+        if limit is None:
+            self.record[0] += 1
+            return kernel(*values, **options)
         with _Limit(limit):
             self.record[0] += 1
             return kernel(*values, **options)
@@ -117,20 +128,18 @@ class Desk:
 class _Limit:
     """Bytes that may be allocated beyond what the process has, for the time of one call."""
 
-    def __init__(self, nbytes: int | None):
+    def __init__(self, nbytes: int):
         self.nbytes = nbytes
 
     def __enter__(self) -> None:
-        if self.nbytes is not None:
-            with open("/proc/self/statm", "rb") as file:
-                sizes = [int(number) * resource.getpagesize() for number in file.read().split()]
-            _soft(resource.RLIMIT_AS, sizes[0] + self.nbytes)
-            _soft(resource.RLIMIT_DATA, sizes[5] + self.nbytes)
+        with open("/proc/self/statm", "rb") as file:
+            sizes = [int(number) * resource.getpagesize() for number in file.read().split()]
+        _soft(resource.RLIMIT_AS, sizes[0] + self.nbytes)
+        _soft(resource.RLIMIT_DATA, sizes[5] + self.nbytes)
 
     def __exit__(self, *exc: object) -> None:
-        if self.nbytes is not None:
-            _soft(resource.RLIMIT_AS, resource.RLIM_INFINITY)
-            _soft(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
+        _soft(resource.RLIMIT_AS, resource.RLIM_INFINITY)
+        _soft(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
 
 
 def _soft(what: int, limit: int) -> None:

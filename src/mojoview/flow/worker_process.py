@@ -1,4 +1,4 @@
-"""One worker process as its parent sees it: started clean, spoken to through a socket, ended, and read after its death."""
+"""One worker process as its parent sees it: started clean, spoken to through a socket, ended, read after its death."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mojoview.flow import _crash
 from mojoview.flow.arena import Arena
 from mojoview.flow.autopsy import RECORD_BYTES, Autopsy, read_record
 from mojoview.flow.passport import Passport
-from mojoview.flow.worker import LENGTH, receive, send
+from mojoview.flow.worker import receive, send
 from mojoview.memory.errors import KernelError
 
 __all__ = ["WorkerProcess"]
@@ -26,8 +26,8 @@ TAIL = 4000  # characters of what it printed that errors keep
 KEPT = 1 << 28  # bytes of shared memory that an idle worker keeps
 # The package without its top level, which imports pandas; paths come from the parent, which may have changed its own.
 BOOT = (
-    "import sys,types,json;p=json.loads(sys.argv[1]);sys.path[:]=p['path'];m=types.ModuleType('mojoview');m.__path__=p['package'];"
-    "sys.modules['mojoview']=m;from mojoview.flow.worker import main;main(*p['fds'])"
+    "import sys,types,json;p=json.loads(sys.argv[1]);sys.path[:]=p['path'];"
+    "m=types.ModuleType('mojoview');m.__path__=p['package'];sys.modules['mojoview']=m;from mojoview.flow.worker import main;main(*p['fds'])"
 )
 
 
@@ -41,7 +41,7 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        self.kernels: dict[Passport, int] = {}
+        self.kernels: dict[object, int] = {}
         self.arena: Arena | None = None
         self.layouts: dict[Any, Any] = {}
         self._new_arena = False
@@ -52,6 +52,8 @@ class WorkerProcess:
         self.log = _memory("mojoview-output", 0)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)
         self.record = mmap.mmap(record, RECORD_BYTES)
+        self._words = memoryview(self.record).cast("Q")  # crash.h
+        self._timeout: float | None = None
         try:
             self.process = _start(theirs.fileno(), leash, record, self.log)
         except OSError as error:
@@ -64,9 +66,10 @@ class WorkerProcess:
 
     def greet(self) -> None:
         """Waits until it is up."""
-        self.channel.settimeout(START)
         try:
+            self.channel.settimeout(START)
             receive(self.channel)
+            self.channel.settimeout(None)
         except (EOFError, OSError) as error:
             self.reap()
             output = self.output()
@@ -75,9 +78,6 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         return self.process.pid
-
-    def alive(self) -> bool:
-        return self.process.poll() is None
 
     def require_arena(self, nbytes: int) -> Arena:
         """The shared memory, made larger where it is too small."""
@@ -98,37 +98,32 @@ class WorkerProcess:
         if self.arena is not None and self.arena.nbytes > KEPT:
             self.drop_arena()
 
-    def ask(self, passport: Passport, *details: Any) -> None:
-        """Sends a call; `ConnectionError` where the worker is gone."""
-        number = self.kernels.get(passport)
+    def ask(self, timeout: float | None, passport: Passport, *details: Any) -> None:
+        """Sends a call whose answer may take `timeout`; `ConnectionError` where the worker is gone."""
+        number = self.kernels.get(passport.key)
         news = None
         if number is None:
             number, news = len(self.kernels), passport
-        message = (number, news, *details)
-        self.channel.settimeout(START)
-        if self._new_arena and self.arena is not None:
-            import pickle
+        if timeout != self._timeout:
+            self.channel.settimeout(timeout)
+            self._timeout = timeout
+        send(
+            self.channel,
+            (number, news, *details),
+            self.arena.segment.fileno() if self._new_arena and self.arena else -1,
+        )
+        self._new_arena = False
+        self.kernels[passport.key] = number
 
-            data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-            data = LENGTH.pack(len(data)) + data
-            sent = socket.send_fds(self.channel, [data], [self.arena.segment.fileno()])
-            self.channel.sendall(data[sent:])
-            self._new_arena = False
-        else:
-            send(self.channel, message)
-        self.kernels[passport] = number
-
-    def answer(self, timeout: float | None) -> tuple[bool, Any]:
+    def answer(self) -> tuple[bool, Any]:
         """The reply; TimeoutError where there is none in time, EOFError or ConnectionError where the worker is gone."""
-        self.channel.settimeout(timeout)
-        reply, _ = receive(self.channel)
-        done, value = reply
+        (done, value), _ = receive(self.channel)
         return bool(done), value
 
     def begin(self) -> int:
         """Forgets refused allocations; how many calls it has begun so far."""
-        self.record[8:16] = bytes(8)
-        return int.from_bytes(self.record[:8], "little")
+        self._words[1] = 0
+        return self._words[0]
 
     def autopsy(self) -> Autopsy:
         return read_record(self.record)
@@ -175,6 +170,7 @@ class WorkerProcess:
         self.channel.close()
         os.close(self.leash)
         os.close(self.log)
+        self._words.release()
         self.record.close()
         self.drop_arena()
 
@@ -207,5 +203,3 @@ def _start(channel: int, leash: int, record: int, log: int) -> subprocess.Popen[
         env=environment,
         process_group=0,  # Ctrl-C at the terminal is for the program
     )
-
-

@@ -807,8 +807,8 @@ cdef class Kernel:
 
         Notes
         -----
-        Nobody may write to the arrays before the call has ended. Calls on less than 4096 elements, which would keep the
-        interpreter busy on any thread, run at once. Thread safety: any thread.
+        Nobody may write to the arrays before the call has ended. A call on so little data that another thread gains nothing
+        (4096 elements; 65,536 for built-in kernels) runs at once. Thread safety: any thread.
 
         Examples
         --------
