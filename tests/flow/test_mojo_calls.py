@@ -1,4 +1,4 @@
-"""Safe calls of Mojo kernels, which cannot catch anything themselves: an abort, an index, a pointer, a loop, an allocation."""
+"""Safe calls of Mojo kernels, which catch nothing themselves: an abort, an index, a pointer, a loop, an allocation."""
 
 from __future__ import annotations
 

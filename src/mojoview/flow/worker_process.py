@@ -25,10 +25,15 @@ START = 60.0  # seconds that a worker may take to come up
 TAIL = 4000  # characters of what it printed that errors keep
 KEPT = 1 << 28  # bytes of shared memory that an idle worker keeps
 # The package without its top level, which imports pandas; paths come from the parent, which may have changed its own.
-BOOT = (
-    "import sys,types,json;p=json.loads(sys.argv[1]);sys.path[:]=p['path'];"
-    "m=types.ModuleType('mojoview');m.__path__=p['package'];sys.modules['mojoview']=m;from mojoview.flow.worker import main;main(*p['fds'])"
-)
+BOOT = """
+import json, sys, types
+setting = json.loads(sys.argv[1])
+sys.path[:] = setting["path"]
+sys.modules["mojoview"] = package = types.ModuleType("mojoview")
+package.__path__ = setting["package"]
+from mojoview.flow.worker import main
+main(*setting["fds"])
+"""
 
 
 class WorkerProcess:

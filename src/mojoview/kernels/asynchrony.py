@@ -13,7 +13,7 @@ _provider: Callable[[], Any] | None = None
 
 
 def make_asynchronous(provider: Callable[[], Any]) -> None:
-    """`provider()` gives what has `submit(kernel, args, options)` and `aio(kernel, args, options)`; the last one counts."""
+    """`provider()` gives what has `submit` and `aio`, both of (kernel, args, options); the last provider counts."""
     global _provider
     _provider = provider
 
