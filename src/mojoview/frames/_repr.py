@@ -18,8 +18,7 @@ __all__ = ["accessor_html", "accessor_text", "frame_html", "frame_text", "view_h
 MOST_COLUMNS = 24  # a picture of more columns, and a text of more lines, helps nobody
 
 
-# -- text
-# -----------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def view_text(view: PandasView) -> str:
@@ -80,8 +79,7 @@ def _verdict(fact: Fact) -> str:
     return fact.reason
 
 
-# -- pictures
-# -------------------------------------------------------------------------------------------------------------
+# -- pictures ----------------------------------------------------------------------------------------------------------
 
 # One hue a block. Chosen to differ also for colour-blind eyes, and drawn half transparent so that dark themes keep
 # their ground.
