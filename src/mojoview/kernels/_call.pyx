@@ -851,7 +851,7 @@ cdef class Kernel:
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
 
 
-def check_arguments(Kernel self not None, tuple own):
+def check_arguments(Kernel kernel not None, tuple own):
     """check_arguments(kernel, own)
 
     The whole check of a call, without the call.
@@ -874,8 +874,8 @@ def check_arguments(Kernel self not None, tuple own):
     cdef mv_frame frame
     cdef mv_value option
     option.i64 = 0
-    if self.handler is None:
-        invoke_slowly(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+    if kernel.handler is None:
+        invoke_slowly(kernel, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):
