@@ -101,8 +101,8 @@ def difference(got: Any, expected: Any, rtol: float | None, atol: float) -> Diff
             gaps = np.abs(a.astype("f8") - b.astype("f8"))[~same]
             gaps = gaps[np.isfinite(gaps)]
             largest = float(gaps.max()) if gaps.size else largest
-    shown = ["missing" if m[index] else v[index].item() for m, v in zip(missing, (a, b), strict=True)]
-    return Difference(index, *shown, int((~same).sum()), int(same.size), largest)
+    mine, other = ("missing" if m[index] else v[index].item() for m, v in zip(missing, (a, b), strict=True))
+    return Difference(index, mine, other, int((~same).sum()), int(same.size), largest)
 
 
 def read(obj: Any) -> Any:
@@ -124,8 +124,9 @@ def take(obj: Any) -> Any:
 
 def write(obj: Any, values: Any) -> None:
     """Puts values into an argument that a kernel was allowed to write to."""
-    target = obj if isinstance(obj, np.ndarray) else np.asarray(obj if isinstance(obj, View) else view(obj, writable=True))
-    target[...] = values
+    if not isinstance(obj, np.ndarray):
+        obj = np.asarray(obj if isinstance(obj, View) else view(obj, writable=True))
+    obj[...] = values
 
 
 def row_count(arrays: Mapping[str, np.ndarray]) -> int:

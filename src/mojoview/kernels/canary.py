@@ -86,7 +86,7 @@ class Canary:
     kernel : Kernel
     reference : callable
     state : {"watching", "promoted", "fallback"}
-        "promoted": enough checked calls agreed, and none is checked any more. "fallback": the reference alone is called.
+        "promoted": enough checked calls agreed, and none is checked any more. "fallback": only the reference is called.
     calls, checked, unchecked, mismatches : int
         Calls while watching; how many of them were checked; how many were chosen, but their arguments could not be
         copied; on how many of the checked ones the two disagreed.
@@ -246,7 +246,8 @@ class Canary:
                 write(call.given[name], call.arrays[name])
             if self._on_mismatch == "fallback" and reference_error is not None:
                 raise reference_error
-            raise CanaryError(str(report), kernel=self.kernel.name, report=report) from (kernel_error or reference_error)
+            cause = kernel_error or reference_error
+            raise CanaryError(str(report), kernel=self.kernel.name, report=report) from cause
         for name in harmed:
             write(call.given[name], outputs[name] if name in call.writes else call.arrays[name])
         warnings.warn(f"{report}; from now on the reference is called instead", RuntimeWarning, stacklevel=4)
@@ -331,8 +332,9 @@ def watch(kernel: Kernel, reference: Callable[..., Any], *, sample: float = 0.01
     rtol, atol : float
         Tolerances; None is half of the digits of the coarser floating dtype. Integers must be equal.
     on_mismatch : {"fallback", "raise", "warn"}
-        "fallback": a RuntimeWarning, and this call and all later ones have the reference's results. "raise": CanaryError,
-        and the outputs hold what they held before the call. "warn": a RuntimeWarning, and the kernel's results stand.
+        "fallback": a RuntimeWarning, and this call and all later ones have the reference's results. "raise":
+        CanaryError, and the outputs hold what they held before the call. "warn": a RuntimeWarning, and the kernel's
+        results stand.
     promote_after : int, optional
         After so many checked calls in a row that agree, none is checked any more.
     directory : path-like, optional
@@ -355,8 +357,8 @@ def watch(kernel: Kernel, reference: Callable[..., Any], *, sample: float = 0.01
 
     Notes
     -----
-    Arguments that the kernel refuses are refused, and not compared. Thread safety: any thread; arrays that other threads
-    write to during a checked call look like disagreements.
+    Arguments that the kernel refuses are refused, and not compared. Thread safety: any thread; arrays that other
+    threads write to during a checked call look like disagreements.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import sys
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FunctionType, NoneType
+from types import FunctionType, ModuleType, NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -36,7 +36,8 @@ KINDS: dict[Any, str] = {float: "f", int: "iu", bool: "b"}  # of Python's number
 class BoundKernel(functools.partial[R], Generic[P, R]):
     """A kernel with a Python function that says what it does; made by the decorator `kernel`.
 
-    Called as the kernel is, which takes some 0.1 µs longer than the kernel alone. Attributes of the kernel are attributes of this.
+    Called as the kernel is, which takes some 0.1 µs longer than the kernel alone. Attributes of the kernel are
+    attributes of this.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
     reference: Callable[P, R]
 
     if TYPE_CHECKING:
-        def __call__(self, *args: P.args, **keywords: P.kwargs) -> R: ...  # type: ignore[override]
+        def __call__(self, *args: P.args, **keywords: P.kwargs) -> R: ...
 
     @property
     def kernel(self) -> Kernel:
@@ -74,16 +75,17 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
     def __repr__(self) -> str:
         return f"<mojoview kernel {self.__qualname__}{inspect.signature(self.reference)}>"
 
-    def __reduce__(self) -> str:  # type: ignore[override]
+    def __reduce__(self) -> str:
         return str(self.__qualname__)  # pickled as functions are: by name
 
 
 @overload
-def kernel(where: Callable[P, R], /) -> BoundKernel[P, R]: ...
+def kernel(  # type: ignore[overload-overlap]  # nothing is both a function and one of these
+        where: str | os.PathLike[str] | KernelModule | ModuleType | Kernel | None = ..., /, *, name: str | None = ...,
+        source: str | None = ..., flags: Sequence[str] = ..., progress: Callable[[str], None] | None = ...,
+        timeout: float = ...) -> Callable[[Callable[P, R]], BoundKernel[P, R]]: ...
 @overload
-def kernel(where: str | os.PathLike[str] | KernelModule | Kernel | Any = ..., /, *, name: str | None = ...,
-           source: str | None = ..., flags: Sequence[str] = ..., progress: Callable[[str], None] | None = ...,
-           timeout: float = ...) -> Callable[[Callable[P, R]], BoundKernel[P, R]]: ...
+def kernel(where: Callable[P, R], /) -> BoundKernel[P, R]: ...
 
 
 def kernel(where: Any = None, /, *, name: str | None = None, source: str | None = None, flags: Sequence[str] = (),
@@ -153,8 +155,8 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
         found = _export(where, name or function.__name__, source, function,
                         {"flags": flags, "progress": progress, "timeout": timeout})
         if wrong := disagreements(function, found.signature):
-            raise ArgumentError(f"kernel(): the function {function.__name__}{inspect.signature(function)} and the export"
-                                f" {found.signature} do not agree: {'; '.join(wrong)}")
+            raise ArgumentError(f"kernel(): the function {function.__name__}{inspect.signature(function)} and the"
+                                f" export {found.signature} do not agree: {'; '.join(wrong)}")
         bound = BoundKernel[P, R](found)
         functools.update_wrapper(bound, function)
         bound.reference = function
@@ -178,12 +180,12 @@ def _export(where: Any, name: str, source: str | None, function: FunctionType, o
     home = getattr(sys.modules.get(function.__module__), "__file__", None)  # a notebook has none
     if where is None and home is None:
         raise ArgumentError("kernel(): the function stands in no file; say where the export is")
-    path = Path(home).with_suffix(".mojo") if where is None else Path(home or "x").parent / where
+    path = Path(home or "x").parent / where if where is not None else Path(home or "x").with_suffix(".mojo")
     return load(path, **options)[name]
 
 
 def disagreements(function: Callable[..., Any], signature: Signature) -> list[str]:
-    """In how many ways the annotations of a Python function and a kernel's signature contradict each other, in words."""
+    """How the annotations of a Python function and the signature of a kernel contradict each other, in words."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
@@ -198,7 +200,8 @@ def disagreements(function: Callable[..., Any], signature: Signature) -> list[st
         if own.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
             wrong.append(f"{own.name}: expected a parameter that may be given by position and by name")
         if own.default != param.default:
-            wrong.append(f"{own.name}: its default is {_shown(own.default)}, that of the export {_shown(param.default)}")
+            defaults = [_shown(own.default), _shown(param.default)]
+            wrong.append(f"{own.name}: its default is {defaults[0]}, that of the export {defaults[1]}")
         if own.name not in hints:
             wrong.append(f"{own.name}: it has no annotation")
         elif words := (_scalar if param.role == "value" else _array)(hints[own.name], param):

@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.abc import FileLoader, InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec, NamespaceLoader, PathFinder
 from importlib.readers import FileReader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from threading import Lock
 from types import ModuleType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
+from mojoview.kernels.loader import load
+from mojoview.kernels.module import KernelModule
 from mojoview.kernels.source import outline
+from mojoview.kernels.stamps import recall, remember
 from mojoview.memory.errors import ArgumentError, KernelAttributeError, KernelImportError, MojoViewError
 
 __all__ = ["Hook", "KernelLoader", "enable_hook"]
@@ -129,15 +132,30 @@ class Hook(MetaPathFinder):
                   /) -> ModuleSpec | None:
         """The spec of a Mojo module; None for every name that is not ours."""
         file = _find(fullname.rpartition(".")[2], sys.path if path is None else path)
-        if file is None or _python_has(fullname, path, target):
+        if file is None or self._python_has(fullname, path, target):
             return None
-        exports = _exports(file)
-        if any(symbol.startswith("PyInit_") for symbol in exports):
+        data = _bytes(file)
+        if b"PyInit_" in data and _is_binding(data.decode("utf-8", "replace")):
             return None
         package = os.path.basename(file) == INIT
-        loader = KernelLoader(fullname, file, bool(exports), self._flags, self._progress, self._timeout)
+        loader = KernelLoader(fullname, file, b"@export" in data, self._flags, self._progress, self._timeout)
         return spec_from_file_location(fullname, file, loader=loader,
                                        submodule_search_locations=[os.path.dirname(file)] if package else None)
+
+
+    def _python_has(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> bool:
+        """Whether a finder after this one knows a module of that name; those before it were asked already. A namespace
+        package is no module: any directory at all is one."""
+        finders = list(sys.meta_path)
+        here = next((k for k, finder in enumerate(finders) if finder is self), -1)
+        for finder in finders[here + 1:]:
+            # asking Modular's importer would compile the file
+            if isinstance(finder, Hook) or type(finder).__module__.endswith("mojo.importer"):
+                continue
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None and spec.loader is not None and not isinstance(spec.loader, NamespaceLoader):
+                return True
+        return False
 
 
 def _find(name: str, path: Iterable[object]) -> str | None:
@@ -153,26 +171,17 @@ def _find(name: str, path: Iterable[object]) -> str | None:
     return None
 
 
-def _python_has(name: str, path: Sequence[str] | None, target: ModuleType | None) -> bool:
-    """Whether another finder knows a module of that name. A namespace package is none: it is any directory at all."""
-    for finder in sys.meta_path:
-        # asking Modular's importer would compile the file
-        if isinstance(finder, Hook) or type(finder).__module__.endswith("mojo.importer"):
-            continue
-        spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
-        if spec is not None and spec.loader is not None and not isinstance(spec.loader, NamespaceLoader):
-            return True
-    return False
-
-
-def _exports(file: str) -> list[str]:
-    """The symbols that the text exports; none where it cannot be read, which compiling it then says."""
+def _bytes(file: str) -> bytes:
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            text = opened.read()
+        with open(file, "rb", buffering=0) as opened:
+            return opened.read()
     except OSError:
-        return [""]
-    return [export.symbol for export in outline(text).exports] if "export" in text else []
+        return b"@export"  # compiling the file then says what is wrong with it
+
+
+def _is_binding(text: str) -> bool:
+    """Whether the text is a module for Modular's own importer."""
+    return any(export.symbol.startswith("PyInit_") for export in outline(text).exports)
 
 
 class KernelLoader(InspectLoader):
@@ -195,13 +204,10 @@ class KernelLoader(InspectLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Compiles the file where that is not done yet; after a failure the module is what it was."""
-        from mojoview.kernels.loader import load
-
         kernels: Any = {}
         if self._compiled:
             try:
-                kernels = load(self.path, flags=[*self._flags, *self._root()], progress=self._progress,
-                               timeout=self._timeout)
+                kernels = self._load([*self._flags, *self._root()])
             except ImportError:  # no compiler
                 raise
             except MojoViewError as error:
@@ -217,15 +223,22 @@ class KernelLoader(InspectLoader):
         names["__getattr__"] = self._missing(kernels)
         names.update({name: kernels[name] for name in kernels if name not in ("__getattr__", "__all__", MODULE)})
 
+    def _load(self, flags: list[str]) -> KernelModule:
+        kernels = recall(self.path, flags)
+        if kernels is None:
+            kernels = load(self.path, flags=flags, progress=self._progress, timeout=self._timeout)
+            remember(self.path, flags, kernels)
+        return kernels
+
     def _root(self) -> list[str]:
         """-I and the directory that holds the top-level package, where the file's own is another one."""
-        directory = Path(self.path).parent
+        directory = os.path.dirname(self.path)
         parents = self.name.split(".") if self.is_package(self.name) else self.name.split(".")[:-1]
         for part in reversed(parents):
-            if directory.name != part:  # a package with a __path__ of its own
+            directory, name = os.path.split(directory)
+            if name != part:  # a package with a __path__ of its own
                 return []
-            directory = directory.parent
-        return ["-I", str(directory)] if parents else []
+        return ["-I", directory] if parents else []
 
     def _missing(self, kernels: Any) -> Callable[[str], object]:
         def __getattr__(name: str) -> object:
@@ -254,4 +267,4 @@ class KernelLoader(InspectLoader):
         return None
 
     def get_resource_reader(self, fullname: str, /) -> FileReader:
-        return FileReader(self)
+        return FileReader(cast(FileLoader, self))  # which wants the path alone

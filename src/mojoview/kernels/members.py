@@ -21,8 +21,8 @@ class python_attribute(Generic[T]):
 
     A class attribute that is bound when the class is made and cannot be set on instances.
 
-    A kernel in a class is no method: it does not take `self`. A Python function in a class does. With `python_attribute`
-    both are the same kind of member: what is given comes back as it is, functions included.
+    A kernel in a class is no method: it does not take `self`. A Python function in a class does. With
+    `python_attribute` both are the same kind of member: what is given comes back as it is, functions included.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class python_attribute(Generic[T]):
 
 
 class python_callable(Generic[T]):
-    """python_callable(function=None, /, *, timeout=600.0)
+    """python_callable(function, /, *, timeout=600.0)
 
     A member that a function of the instance computes when it is first asked for, once, whatever the number of threads.
 
@@ -95,7 +95,7 @@ class python_callable(Generic[T]):
     Parameters
     ----------
     function : callable
-        Called with the instance. Without it a decorator comes back.
+        Called with the instance.
     timeout : float
         Seconds for which a thread waits while another one computes the value.
 
@@ -129,17 +129,6 @@ class python_callable(Generic[T]):
     10.0
     """
 
-    @overload
-    def __new__(cls, function: Callable[[Any], T], /, *, timeout: float = ...) -> python_callable[T]: ...
-    @overload
-    def __new__(cls, function: None = ..., /, *,
-                timeout: float = ...) -> Callable[[Callable[[Any], T]], python_callable[T]]: ...
-
-    def __new__(cls, function: Any = None, /, *, timeout: float = 600.0) -> Any:
-        if function is None:
-            return lambda function: cls(function, timeout=timeout)
-        return super().__new__(cls)
-
     def __init__(self, function: Callable[[Any], T], /, *, timeout: float = 600.0):
         if not callable(function):
             raise ArgumentError(f"python_callable(): expected a callable, got {type(function).__name__}")
@@ -149,7 +138,7 @@ class python_callable(Generic[T]):
         self.__doc__ = function.__doc__
         self._name = getattr(function, "__name__", "member")
         self._lock = Lock()
-        self._computing: dict[int, tuple[RLock, list[int]]] = {}  # type: ignore[valid-type]
+        self._computing: dict[int, tuple[Any, list[int]]] = {}  # locks, and how many threads use them
         # by identity: instances may be equal, or have no hash
         self._kept: dict[int, tuple[weakref.ref[Any], T]] = {}
 

@@ -48,9 +48,9 @@ class Magics:
 
         Compiles the cell; its kernels become variables of the notebook, and under NAME all of them together.
 
-        --flags are more arguments for `mojo build`; --progress shows how long the compiler has been running. The value of
-        the cell is the module: it lists the kernels, and the exports that are none with the reason. Lines are counted as
-        in the cell, the one with the magic included.
+        --flags are more arguments for `mojo build`; --progress shows how long the compiler has been running. The value
+        of the cell is the module: it lists the kernels, and the exports that are none with the reason. Lines are
+        counted as in the cell, the one with the magic included.
         """
         parser = _Words("%%mojo")
         parser.add_argument("name", nargs="?")
@@ -171,14 +171,16 @@ class Timing:
         return min(self.reference) / min(self.call)
 
     def __repr__(self) -> str:
-        said = {True: "the results agree", False: f"THE RESULTS DIFFER: {self.difference}", None: "no results to compare"}
+        said = {True: "the results agree", False: f"the results DIFFER: {self.difference}",
+                None: "no results to compare"}
         lines = [f"{name:9}  {_seconds(min(times))} at best, {_seconds(median(times))} in the median of {len(times)}"
                  for name, times in (("call", self.call), ("reference", self.reference))]
         return "\n".join([*lines, f"the reference takes {self.ratio:.3g} times as long; {said[self.agrees]}"])
 
 
 def _seconds(value: float) -> str:
-    unit, scale = ("ns", 1e9) if value < 1e-6 else ("µs", 1e6) if value < 1e-3 else ("ms", 1e3) if value < 1 else ("s", 1)
+    unit, scale = next((u, s) for u, s, least in (("s", 1, 1), ("ms", 1e3, 1e-3), ("µs", 1e6, 1e-6), ("ns", 1e9, 0))
+                       if value >= least)
     return f"{value * scale:.3g} {unit}"
 
 

@@ -279,7 +279,9 @@ class KernelImportError(KernelError, ImportError):
         super().__init__(message)
         self.msg, self.name, self.path, self.diagnostics = message, name, path, tuple(diagnostics)
         first = next((d for d in diagnostics if d.severity == "error" and d.line), None)
-        self.file, self.line, self.column = (first.file, first.line, first.column) if first else (None, None, None)
+        self.file: str | None = first and first.file
+        self.line: int | None = first and first.line
+        self.column: int | None = first and first.column
 
 
 class CanaryError(KernelError):
