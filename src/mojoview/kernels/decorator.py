@@ -51,6 +51,7 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
     """
 
     reference: Callable[P, R]
+    __signature__: inspect.Signature
 
     if TYPE_CHECKING:
         def __call__(self, *args: P.args, **keywords: P.kwargs) -> R: ...
@@ -159,7 +160,7 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
                                 f" export {found.signature} do not agree: {'; '.join(wrong)}")
         bound = BoundKernel[P, R](found)
         functools.update_wrapper(bound, function)
-        bound.reference = function
+        bound.reference, bound.__signature__ = function, inspect.signature(function)
         return bound
 
     return bind
