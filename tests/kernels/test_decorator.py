@@ -1,6 +1,7 @@
 """`mojoview.kernel`: typed Python functions bound to exports. A stand-in compiles."""
 
 import copy
+import doctest
 import importlib
 import inspect
 import pickle
@@ -214,3 +215,10 @@ def test_annotations_that_cannot_be_read():
 
     with pytest.raises(errors.ArgumentError, match="an annotation of stub cannot be read"):
         mv.kernel(kernels.sum)(stub)
+
+
+@pytest.mark.parametrize("name", ["agreement", "canary", "decorator", "hook", "members"])
+def test_examples_of_this_and_its_neighbours(name):
+    failed, tried = doctest.testmod(importlib.import_module(f"mojoview.kernels.{name}"), extraglobs={"np": np})
+    assert failed == 0
+    assert tried > 1
