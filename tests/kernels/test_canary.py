@@ -145,8 +145,8 @@ def test_what_counts_as_a_difference(got, expected, options, index):
 # ---- disagreement
 def test_fallback():
     canary, (x, y) = watched(), data()
-    with pytest.warns(RuntimeWarning, match=r"scale\(\): call 1: argument 'y': got .* at element 700; 300 of 1000 differ"
-                                            r", at most by 1; from now on the reference is called instead"):
+    with pytest.warns(RuntimeWarning, match=r"scale\(\): call 1: argument 'y': got .* at element 700; 300 of 1000 "
+                                            r"differ, at most by 1; from now on the reference is called instead"):
         canary(2.0, x, y)
     np.testing.assert_array_equal(y, 2 * x)
     canary(3.0, x, y=y)

@@ -145,6 +145,6 @@ def test_the_notebook_runs(mojo_cache, tmp_path):
 
 
 def test_the_notebook_is_kept_without_outputs():
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
-    assert [c["outputs"] for c in cells if c["cell_type"] == "code"] == [[]] * sum(c["cell_type"] == "code" for c in cells)
-    assert all(c["execution_count"] is None for c in cells if c["cell_type"] == "code")
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 3
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)

@@ -1,8 +1,8 @@
 """What an import remembers on disk: which cache entry a file stood for, and how every file that counted looked then.
 
 `load` reads and hashes a source file and all that it imports before it asks the cache. An import that finds sizes and
-times of all of them unchanged may skip that. A stamp is written only when the youngest of these times is old enough that
-no later change can have the same.
+times of all of them unchanged may skip that. A stamp is written only when the youngest of these times is old enough
+that no later change can have the same.
 """
 
 from __future__ import annotations
