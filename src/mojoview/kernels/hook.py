@@ -167,7 +167,7 @@ def _find(name: str, path: Iterable[object]) -> str | None:
             stem = os.path.join(entry or os.getcwd(), name)
             for file in (os.path.join(stem, INIT), f"{stem}.mojo"):
                 if os.path.isfile(file):
-                    return os.path.abspath(file)
+                    return file if os.path.isabs(file) else os.path.abspath(file)
     return None
 
 

@@ -36,8 +36,8 @@ def recall(file: str, flags: Sequence[str]) -> KernelModule | None:
     """The module that the file stood for; None where there is no stamp, or anything has changed since."""
     try:
         place = cache_directory()
-        with open(_stamp(place, file, flags), encoding="utf-8") as opened:
-            facts = json.load(opened)
+        with open(_stamp(place, file, flags), "rb", buffering=0) as opened:
+            facts = json.loads(opened.read())
         if facts["circumstances"] != _circumstances() or any(_look(p) != seen for p, seen in facts["seen"].items()):
             return None
         found = Cache.open(place).get(facts["entry"])
