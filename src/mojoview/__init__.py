@@ -5,7 +5,7 @@ else that is heavy is imported when it is first used.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
@@ -37,8 +37,11 @@ from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file,
 
 if TYPE_CHECKING:
     from mojoview.flow import safe_call
+    from mojoview.kernels.decorator import kernel
+    from mojoview.kernels.hook import enable_hook
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.loader import load
+    from mojoview.kernels.members import python_attribute, python_callable
     from mojoview.kernels.module import KernelModule
     from mojoview.sharing import (
         Pool,
@@ -89,13 +92,17 @@ __all__ = [
     "borrow_check",
     "build_config",
     "cleanup",
+    "enable_hook",
     "from_ptr",
     "get_include",
     "get_mojo_include",
+    "kernel",
     "kernels",
     "load",
     "map_file",
     "safe_call",
+    "python_attribute",
+    "python_callable",
     "segments",
     "share",
     "unlink",
@@ -105,8 +112,12 @@ __all__ = [
 # Where these are defined they bring the compiler's machinery with them.
 _LATER = {
     "KernelModule": "mojoview.kernels.module",
+    "enable_hook": "mojoview.kernels.hook",
     "get_mojo_include": "mojoview.kernels.include",
+    "kernel": "mojoview.kernels.decorator",
     "load": "mojoview.kernels.loader",
+    "python_attribute": "mojoview.kernels.members",
+    "python_callable": "mojoview.kernels.members",
     "Ring": "mojoview.sharing.ring",
     "safe_call": "mojoview.flow",
 } | dict.fromkeys(
@@ -162,6 +173,20 @@ def _asynchronous() -> object:
     from mojoview.flow import asynchronous
 
     return asynchronous
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext mojoview` calls: adds the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+
+    Notes
+    -----
+    Thread safety: the thread of the shell.
+    """
+    from mojoview.kernels.notebook import Magics
+
+    Magics(shell).register()
 
 
 def __getattr__(name: str) -> object:

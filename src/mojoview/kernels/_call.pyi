@@ -1,14 +1,20 @@
 import inspect
+import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, final
+from typing import Any, Literal, final
 
+from mojoview.kernels.canary import Canary
 from mojoview.kernels.signature import Signature
 
 @final
 class Kernel:
     @staticmethod
     def from_address(signature: Signature, address: int, *, owner: object) -> Kernel: ...
+    def canary(self, reference: Callable[..., Any], *, sample: float = 0.01, rtol: float | None = None,
+               atol: float = 0.0, on_mismatch: Literal["fallback", "raise", "warn"] = "fallback",
+               promote_after: int | None = None, directory: str | os.PathLike[str] | None = None,
+               seed: int | None = None) -> Canary | Kernel: ...
     @property
     def name(self) -> str: ...
     @property

@@ -763,6 +763,16 @@ cdef class Kernel:
         self.keeper = owner
         return self
 
+    def canary(self, reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None,
+               seed=None):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+
+        The kernel, with a Python reference run beside it on a sample of the calls: see `mojoview.kernels.canary.watch`.
+        """
+        from mojoview.kernels.canary import watch
+        return watch(self, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch, promote_after=promote_after,
+                     directory=directory, seed=seed)
+
     @property
     def name(self):
         return self.signature.name

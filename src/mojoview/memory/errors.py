@@ -11,6 +11,7 @@ __all__ = [
     "BrokenFrame",
     "Busy",
     "CacheError",
+    "CanaryError",
     "ClosedError",
     "ColumnError",
     "CompileTimeoutError",
@@ -29,6 +30,7 @@ __all__ = [
     "KernelCrashed",
     "KernelDivisionError",
     "KernelError",
+    "KernelImportError",
     "KernelIndexError",
     "KernelMemoryError",
     "KernelOverflowError",
@@ -38,6 +40,7 @@ __all__ = [
     "MappingError",
     "MaskError",
     "MojoSafetyError",
+    "MemberError",
     "MojoViewError",
     "NonFiniteError",
     "NotAMojoviewSegment",
@@ -328,6 +331,51 @@ class CompilerNotFound(KernelError, ImportError):
 
     def __init__(self, message: str):
         super().__init__(message)
+
+
+class KernelImportError(KernelError, ImportError):
+    """A Mojo module was found, but cannot be imported; what stood in the way is chained to it.
+
+    Attributes
+    ----------
+    name : str or None
+        Dotted name of the module.
+    path : str or None
+        Its file.
+    file : str or None
+        Where the compiler met its first error, in that file or in one that it imports.
+    line, column : int or None
+        The place in `file`; both count from 1.
+    diagnostics : tuple of Diagnostic
+        All that the compiler said.
+    """
+
+    def __init__(self, message: str, *, name: str | None = None, path: str | None = None,
+                 diagnostics: tuple[Any, ...] = ()):
+        super().__init__(message)
+        self.msg, self.name, self.path, self.diagnostics = message, name, path, tuple(diagnostics)
+        first = next((d for d in diagnostics if d.severity == "error" and d.line), None)
+        self.file: str | None = first and first.file
+        self.line: int | None = first and first.line
+        self.column: int | None = first and first.column
+
+
+class CanaryError(KernelError):
+    """A kernel and the reference that was run beside it disagree.
+
+    Attributes
+    ----------
+    report : Mismatch or None
+        Where they disagree, and the file with the input.
+    """
+
+    def __init__(self, message: str, *, kernel: str | None = None, report: Any = None):
+        super().__init__(message, kernel=kernel)
+        self.report = report
+
+
+class MemberError(MojoViewError, AttributeError):
+    """A member that is bound once was to be bound again, or its class has no room for it."""
 
 
 class SegmentError(MojoViewError, OSError):
