@@ -22,7 +22,7 @@ from operator import index
 
 import numpy as np
 
-from mojoview.kernels.arguments import hidden, left_out, outcome, prepare, told
+from mojoview.kernels.arguments import Plan, outcome, told
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
 from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
@@ -240,6 +240,7 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
     return enter(frame, at, <View>shared)
 
 
+cdef dict NO_OPTIONS = {}
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
 
 
@@ -352,13 +353,15 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
-    own, options = bind(self.signature, self.call_form, positional, keywords)
+    own, options = None if keywords or self.plan is None else self.plan.fill(positional), NO_OPTIONS
+    if own is None:
+        own, options = bind(self.signature, self.call_form, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
-    threads = options["threads"]
+    threads = options.get("threads")
     back, message = None, None
     if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
-        own, back, message = prepare(self.signature, own)
+        own, back, message = self.plan.prepare(own)
     run.threads = thread_count(threads)
     if self.foreign.address and threads is None:
         run.threads = 1
@@ -371,13 +374,9 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
-    if back is None:
-        return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
     try:
         result = invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
     except BaseException as error:
-        if message is None:
-            raise
         raise told(error, message)
     return outcome(result, back) if back else result
 
@@ -788,8 +787,9 @@ cdef class Kernel:
             raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
         mv_plain_plan(&self.plain, &self.spec, self.array_at,
                       self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
-        self.call_form = call_form(signature, (("threads", None),), True, left_out(signature))
-        self.helped = hidden(signature) or any([p.is_number for p in signature.params])
+        self.plan = Plan(signature)
+        self.call_form = call_form(signature, (("threads", None),), True, self.plan.left_out)
+        self.helped = self.plan.helped
         self.origin = origin
         self.keeper = owner
         return self

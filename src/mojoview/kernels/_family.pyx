@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mojoview.kernels.arguments import left_out
+from mojoview.kernels.arguments import Plan
 from mojoview.kernels.binding import call_form
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError, DTypeError
@@ -107,7 +107,7 @@ cdef class KernelFamily:
         results = {k.signature.result for k in kernels}
         doc = next((k.signature.doc for k in kernels if k.signature.doc), "")
         self.signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
-        self.call_form = call_form(self.signature, (("threads", None),), True, left_out(kernels[0].signature))
+        self.call_form = call_form(self.signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
         self.dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
         self.dtype = PySequence_Fast_ITEMS(self.dtypes)
 

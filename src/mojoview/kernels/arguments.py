@@ -13,62 +13,78 @@ from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError
 from mojoview.views import view
 
-__all__ = ["hidden", "left_out", "number", "outcome", "prepare", "told"]
+__all__ = ["Plan", "outcome", "told"]
 
 MESSAGE_BYTES = 1024
+PYTHON = (list, tuple, dict)
 
 
-def hidden(signature: Signature) -> bool:
-    """Whether the last parameter takes the words of a failure."""
-    return bool(signature.params) and signature.params[-1].is_message
+class Plan:
+    """What calls of one signature may leave out, worked out once.
 
-
-def left_out(signature: Signature) -> dict[str, Any]:
-    """The parameters that a caller need not pass, with what stands for them: outputs and numbers that the kernel
-    updates, where no required one follows."""
-    found = dict[str, Any]()
-    params = signature.params[:-1] if hidden(signature) else signature.params
-    for param in reversed(params):
-        if param.is_number:
-            found[param.name] = np.dtype(param.dtype).type(0).item()
-        elif param.role == "out" and param.passing == "descriptor":
-            found[param.name] = None
-        elif param.role != "value" or param.default is inspect.Parameter.empty:
-            break
-    return found
-
-
-def prepare(signature: Signature, own: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any], Any]:
-    """Arguments as the kernel takes them, those that come back to the caller, and the room for a message.
-
-    Parameters
+    Attributes
     ----------
-    signature : Signature
-    own : tuple
-        One object for each parameter; None for outputs that the caller left out.
-
-    Returns
-    -------
-    tuple, list of ndarray, ndarray or None
+    left_out : dict of str to object
+        Parameters that need not be passed, with what stands for them: outputs and numbers that the kernel updates, where
+        no required one follows.
+    helped : bool
+        Whether some arguments are not the caller's to pass, or travel in another form.
     """
-    args, back, message, missing = list(own), list[Any](), None, list[int]()
-    for k, (param, obj) in enumerate(zip(signature.params, own, strict=True)):
-        if param.role == "value":
-            continue
-        if param.is_message and k == len(own) - 1:
-            args[k] = message = np.zeros(MESSAGE_BYTES, "u1")
-        elif param.is_number:
-            args[k] = np.full((), number(signature, param, obj), param.dtype)
-        elif obj is None and param.role == "out" and param.passing == "descriptor":
-            missing.append(k)
-        elif type(obj) in (list, tuple, dict):
-            args[k] = array_of(signature, param, obj)
-    for k in missing:
-        args[k] = np.zeros(shape_for(signature, k, args), signature.params[k].dtype)
-    for k, param in enumerate(signature.params):
-        if param.is_number or k in missing:
-            back.append(args[k])
-    return tuple(args), back, message
+
+    __slots__ = ("defaults", "helped", "left_out", "lists", "message", "numbers", "outputs", "signature")
+
+    def __init__(self, signature: Signature):
+        self.signature, self.left_out = signature, dict[str, Any]()
+        params = tuple(signature.params)
+        self.message = len(params) - 1 if params and params[-1].is_message else None
+        visible = params[:self.message]
+        for param in reversed(visible):
+            if param.is_number:
+                self.left_out[param.name] = np.dtype(param.dtype).type(0).item()
+            elif param.role == "out" and param.passing == "descriptor":
+                self.left_out[param.name] = None
+            elif param.default is inspect.Parameter.empty:
+                break
+        self.defaults = tuple(self.left_out.get(p.name, p.default) for p in visible)
+        self.numbers = [(k, p, np.dtype(p.dtype)) for k, p in enumerate(visible) if p.is_number]
+        self.outputs = [(k, p, np.dtype(p.dtype)) for k, p in enumerate(visible)
+                        if p.role == "out" and p.passing == "descriptor"]
+        self.lists = [(k, p) for k, p in enumerate(visible) if p.role != "value" and not p.is_number]
+        self.helped = bool(self.numbers) or self.message is not None
+
+    def fill(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """One object for each parameter from positional arguments alone; None where some are missing or too many."""
+        rest = self.defaults[len(args):]
+        if len(args) > len(self.defaults) or inspect.Parameter.empty in rest:
+            return None
+        return (*args, *rest) if self.message is None else (*args, *rest, None)
+
+    def prepare(self, own: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any], Any]:
+        """Arguments as the kernel takes them, those that come back to the caller, and the room for a message.
+
+        Parameters
+        ----------
+        own : tuple
+            One object for each parameter; None for outputs that the caller left out.
+
+        Returns
+        -------
+        tuple, list of ndarray, ndarray or None
+        """
+        args, message = list(own), None
+        for k, param in self.lists:
+            if type(own[k]) in PYTHON:
+                args[k] = array_of(self.signature, param, own[k])
+        for k, param, dtype in self.numbers:
+            value = own[k] if type(own[k]) is float and dtype.kind == "f" else number(self.signature, param, own[k])
+            args[k] = np.array(value, dtype)
+        back = {k: args[k] for k, _, _ in self.numbers}
+        for k, param, dtype in self.outputs:
+            if own[k] is None:
+                args[k] = back[k] = np.zeros(shape_for(self.signature, param, args), dtype)
+        if self.message is not None:
+            args[self.message] = message = np.zeros(MESSAGE_BYTES, "u1")
+        return tuple(args), [back[k] for k in sorted(back)], message
 
 
 def outcome(result: Any, back: list[Any]) -> Any:
@@ -80,14 +96,13 @@ def outcome(result: Any, back: list[Any]) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def shape_for(signature: Signature, at: int, args: list[Any]) -> tuple[int, ...]:
+def shape_for(signature: Signature, output: Param, args: list[Any]) -> tuple[int, ...]:
     """The shape of the first array argument of as many dimensions as the output."""
-    wanted = signature.params[at].ndim
     for param, obj in zip(signature.params, args, strict=True):
-        if param.ndim == wanted and param.role != "value" and obj is not None and not param.is_message:
+        if param.ndim == output.ndim and param.role != "value" and obj is not None:
             shape = getattr(obj, "shape", None)
             return tuple(view(obj).shape) if shape is None else tuple(shape)
-    raise ArgumentError(f"{signature.name}(): argument '{signature.params[at].name}': there is no other array of {wanted}"
+    raise ArgumentError(f"{signature.name}(): argument '{output.name}': there is no other array of {output.ndim}"
                         " dimension(s) that an output could be made like; pass one")
 
 
@@ -129,7 +144,9 @@ def array_of(signature: Signature, param: Param, obj: Any) -> Any:
 
 
 def told(error: BaseException, message: Any) -> BaseException:
-    """Adds the words that a kernel wrote into its `message` argument to those of the exception."""
+    """Adds the words that a kernel wrote into its `message` argument, if it has one, to those of the exception."""
+    if message is None:
+        return error
     text = bytes(message).partition(b"\0")[0].decode("utf-8", "replace").strip()
     if text and error.args and isinstance(error.args[0], str):
         error.args = (f"{error.args[0]}: {text}", *error.args[1:])

@@ -133,15 +133,15 @@ def refusal(
     return error_for_status(status, f"{where}")
 
 
-def failure(signature: Signature, status: int, index: int | None) -> BaseException:
-    """The exception for a status that a running kernel returned."""
+def failure(signature: Signature, status: int, index: int | None, arguments: str = "") -> BaseException:
+    """The exception for a status that a running kernel returned. `arguments`: names for the message."""
     if status == _E_EMPTY:
         return KernelValueError(
             f"{signature.name}(): expected at least one element that is not missing, got none",
             kernel=signature.name,
             code=status,
         )
-    error = error_for_status(status, f"kernel {signature.name}()", index)
+    error = error_for_status(status, f"kernel {signature.name}({arguments})", index)
     if isinstance(error, KernelError):
         error.kernel = signature.name
     return error

@@ -82,19 +82,17 @@ class ErrorTable(MutableMapping[int, type[Exception]]):
 
     def __setitem__(self, key: int | str, value: Any) -> None:
         code = self._code(key)
-        kind, *more = value if isinstance(value, tuple) else (value,)
         old = self._entries.get(code, Entry(KernelError, "", ""))
-        words = more[0] if more else old.words
-        if not isinstance(kind, type) or not issubclass(kind, Exception) or len(more) > 1 or not isinstance(words, str):
+        kind, words = value if isinstance(value, tuple) and len(value) == 2 else (value, old.words)
+        if not isinstance(kind, type) or not issubclass(kind, Exception) or not isinstance(words, str):
             raise ArgumentError(f"errors[{key!r}]: expected an exception class, or one and its words, got {value!r}")
         self._entries[code] = Entry(kind, words, old.name)
 
     def __delitem__(self, key: int | str) -> None:
         code = self._code(key)
-        if old := self._entries.pop(code, None):
-            self._entries[code] = Entry(KernelError, old.words, old.name) if old.name else old
-            if not old.name:
-                del self._entries[code]
+        old = self._entries.pop(code, None)
+        if old and old.name:  # the source goes on declaring it
+            self._entries[code] = Entry(KernelError, old.words, old.name)
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(self._entries))
@@ -110,9 +108,9 @@ class ErrorTable(MutableMapping[int, type[Exception]]):
     def exception(self, signature: Signature, code: int, index: int | None) -> BaseException:
         """The exception for a status that a running kernel returned."""
         entry = self._entries.get(code)
-        if entry is None:
-            return failure(signature, code, index)
         names = ", ".join(p.name for p in signature.params if not p.is_message)
+        if entry is None:
+            return failure(signature, code, index, names)
         status = f"{entry.name}, status {code}" if entry.name else f"status {code}"
         words = f"{entry.words} ({status})" if entry.words else status
         message = f"kernel {signature.name}({names}): {words}" + ("" if index is None else f", at element {index}")

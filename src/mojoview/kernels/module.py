@@ -81,6 +81,9 @@ class KernelModule:
         self.families = MappingProxyType(families_of(kernels, refused))
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)
         self._files = {symbol: place[0].name for symbol, place in places.items()}
+        # found without a call of __getattr__, which takes longer than the kernel's checks
+        own = {*dir(type(self)), *vars(self)}
+        vars(self).update({name: found for name, found in {**self.families, **kernels}.items() if name not in own})
 
     def __getattr__(self, name: str) -> Any:
         # only what is no attribute comes here; before __init__ has run (copy, pickle) there are no kernels yet
@@ -91,8 +94,10 @@ class KernelModule:
 
     def _kernel(self, name: str, kernels: Mapping[str, Kernel], families: Mapping[str, KernelFamily],
                 refused: Mapping[str, str]) -> Kernel | KernelFamily:
-        if found := kernels.get(name) or families.get(name):
-            return found
+        if name in kernels:
+            return kernels[name]
+        if name in families:
+            return families[name]
         file = vars(self)["path"].name if "path" in vars(self) else "the file"
         if name in refused:
             file = vars(self).get("_files", {}).get(name, file)

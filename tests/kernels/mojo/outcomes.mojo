@@ -1,4 +1,7 @@
 """Outputs, numbers by reference, the author's own statuses, raised errors, and lists."""
+from std.memory import Pointer
+from std.os import abort
+
 from mojoview import E_SHAPE, E_USER, E_VALUE, In, InOut, OK, Out, Status
 
 comptime E_COLD = Status(E_USER + 1)
@@ -64,6 +67,14 @@ def fails(x: In[DType.float64], code: Int) abi("C") -> Status:
     if code == 3:
         return E_BARE
     return Status(code)
+
+
+@export("crash")
+def crash(address: Int) abi("C") -> Float64:
+    """Reads from an address, whatever it is; 1 ends by abort."""
+    if address == 1:
+        abort("on purpose")
+    return Pointer[Float64, ImmutAnyOrigin](unsafe_from_address=address)[unsafe_offset=0]
 
 
 def risky(x: In[DType.float64], limit: Float64) raises -> Float64:
