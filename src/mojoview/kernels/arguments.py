@@ -1,5 +1,5 @@
-"""What a call may leave out or write in Python's own types: lists for inputs, outputs that are made for the caller, numbers
-that travel by reference, and the words of a failure."""
+"""What a call may leave out or write in Python's own types: lists for inputs, outputs that are made for the caller,
+numbers that travel by reference, and the words of a failure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Plan:
     Attributes
     ----------
     left_out : dict of str to object
-        Parameters that need not be passed, with what stands for them: outputs and numbers that the kernel updates, where
-        no required one follows.
+        Parameters that need not be passed, with what stands for them: outputs and numbers that the kernel updates,
+        where no required one follows.
     helped : bool
         Whether some arguments are not the caller's to pass, or travel in another form.
     """
@@ -131,12 +131,13 @@ def array_of(signature: Signature, param: Param, obj: Any) -> Any:
         raise ArgumentError(f"{where}: expected an array, got a dict; pass one of its values, or the whole as"
                             f" {signature.name}(**columns) where its keys are the names of arguments")
     if param.writes:
-        raise ArgumentError(f"{where}: it is written to, expected an array, got a {kind}; numpy.array(x, {param.dtype!r})"
-                            " makes one")
+        raise ArgumentError(f"{where}: it is written to, expected an array, got a {kind};"
+                            f" numpy.array(x, {param.dtype!r}) makes one")
     try:
         whole = np.array(obj, dtype=object)
     except ValueError as error:
-        raise ArgumentError(f"{where}: expected an array or a {kind} of numbers, got one of uneven parts ({error})") from None
+        raise ArgumentError(f"{where}: expected an array or a {kind} of numbers,"
+                            f" got one of uneven parts ({error})") from None
     plain = np.empty(whole.shape, param.dtype)
     with np.errstate(over="ignore", under="ignore"):  # floats are rounded, as scalars are
         plain.reshape(-1)[:] = [number(signature, param, value) for value in whole.reshape(-1)]

@@ -39,8 +39,8 @@ _Parameter = inspect.Parameter
 def call_form(
     signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool, left_out: Mapping[str, Any] = {}
 ) -> inspect.Signature:
-    """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults. `left_out`: what
-    stands for parameters that need not be passed; a last one for messages is never shown."""
+    """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults. `left_out`:
+    what stands for parameters that need not be passed; a last one for messages is never shown."""
     kind = _Parameter.KEYWORD_ONLY if keyword_only else _Parameter.POSITIONAL_OR_KEYWORD
     try:
         shown = [p for p in signature.params if not (p is signature.params[-1] and p.is_message)]

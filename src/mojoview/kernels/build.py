@@ -148,4 +148,5 @@ class Build:
         else:  # it died, or speaks another format
             diagnostics += [Diagnostic("error", d.message) for d in parse(run.stdout)]
             said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), f"exit status {run.code}"]))
-        return KernelCompileError(f"load(): the Mojo compiler refuses {self.inputs.path.name}\n{said}", tuple(diagnostics))
+        refuses = f"load(): the Mojo compiler refuses {self.inputs.path.name}"
+        return KernelCompileError(f"{refuses}\n{said}", tuple(diagnostics))

@@ -22,17 +22,19 @@ BUILTIN = {"ValueError": errors.KernelValueError, "IndexError": errors.KernelInd
            "OverflowError": errors.KernelOverflowError, "ZeroDivisionError": errors.KernelDivisionError,
            "MemoryError": errors.KernelMemoryError, "RuntimeError": KernelError}
 
+Kind = type[Exception]
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The exception of one code, its words, and the name that the Mojo source has for it."""
 
-    kind: type[Exception]
+    kind: Kind
     words: str
     name: str
 
 
-class ErrorTable(MutableMapping[int, type[Exception]]):
+class ErrorTable(MutableMapping[int, Kind]):
     """`module.errors`: the exceptions that an author's own status codes (64 to 255) stand for.
 
     Codes that the source declares, `comptime E_COLD = Status(E_USER + 1)`, are there from the beginning. A docstring
@@ -76,7 +78,7 @@ class ErrorTable(MutableMapping[int, type[Exception]]):
                                 f" got {key!r}")
         return key
 
-    def __getitem__(self, key: int | str) -> type[Exception]:
+    def __getitem__(self, key: int | str) -> Kind:
         entry = self._entries.get(self._code(key))
         return entry.kind if entry else KernelError
 
@@ -143,7 +145,7 @@ class Origin:
         if self.frame is None:
             self.frame = frame_at(self.file, self.line, signature.name)
         try:
-            exec(self.frame, {"error": error})  # noqa: S102  our own code, below
+            exec(self.frame, {"error": error})
         except BaseException as raised:
             trace = raised.__traceback__
             return raised.with_traceback(trace and trace.tb_next)

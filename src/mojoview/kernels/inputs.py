@@ -153,8 +153,8 @@ def root_of(members: Sequence[tuple[Path, str]]) -> str:
 
 
 def keep(text: str, name: str) -> Path:
-    """A file with this text, at a place that depends on nothing but text and name: compilers, debuggers and tracebacks
-    look for it there."""
+    """A file with this text, at a place that depends on nothing but text and name: compilers, debuggers and
+    tracebacks look for it there."""
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(data).hexdigest()[:16]
     try:

@@ -31,8 +31,8 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
 
     Compiles Mojo source and returns its kernels.
 
-    Every function of the source with `@export` and `abi("C")` becomes a kernel that checks its arguments as the built-in
-    ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
+    Every function of the source with `@export` and `abi("C")` becomes a kernel that checks its arguments as the
+    built-in ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
     a bare `Pointer` to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
     made of the content of the file and of all that it imports, the compiler, the flags and the CPU: only the first load
     of a content runs the compiler.
@@ -53,7 +53,8 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
         `--fp-mode contract=off`, with which results equal NumPy's bit by bit; `["--fp-mode", "contract=fast"]` fuses
         products and sums, which is faster. Code is made for the CPU of this machine.
     debug : bool
-        Compile without the optimiser and with debug symbols, so that debuggers show the lines and variables of the source.
+        Compile without the optimiser and with debug symbols, so that debuggers show the lines and variables of the
+        source.
     progress : callable, optional
         Called with one line of text, about once a second, while the compiler runs (2 to 10 seconds on an idle machine).
     timeout : float
@@ -75,7 +76,8 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
     CacheError
         Other users could write to the cache.
     ArgumentError
-        `path` is no readable .mojo file or package, two files export the same name, one of `flags` is not for the caller to set, or an argument has a wrong type.
+        `path` is no readable .mojo file or package, two files export the same name, one of `flags` is not for the
+        caller to set, or an argument has a wrong type.
 
     Notes
     -----

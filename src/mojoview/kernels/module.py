@@ -35,8 +35,8 @@ class KernelModule:
         The shared object in the cache; None where no cache could be written.
     kernels : mapping of str to Kernel
     families : mapping of str to KernelFamily
-        Kernels that are one for several dtypes: exports `scale_f32` and `scale_f64` are also `scale`, which takes the one
-        that its arguments ask for.
+        Kernels that are one for several dtypes: exports `scale_f32` and `scale_f64` are also `scale`, which takes the
+        one that its arguments ask for.
     refused : mapping of str to str
         Exports that are no kernels, and why.
     errors : ErrorTable

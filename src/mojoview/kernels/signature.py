@@ -29,7 +29,8 @@ class Param:
         NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel
         that has several variants.
     ndim : int or None
-        Dimensions an array must have; None takes any. 0, with a pointer: one number that the kernel updates (`mut` in Mojo).
+        Dimensions an array must have; None takes any. 0, with a pointer: one number that the kernel updates (`mut` in
+        Mojo).
     passing : {"descriptor", "pointer", "value"}
         How an array travels: as `const mv_desc *`, or as a bare element pointer (then it must be C-contiguous).
     default : object

@@ -262,7 +262,8 @@ class _Reader:
                 end += 1
             said = self.tokens[end] if end < len(self.tokens) else None
             text = _string(said.text) if said and said.kind == "string" and said.column == 0 else None
-            self.found.statuses[name] = int(match[2]) + (FIRST_OWN if match[1] else 0), " ".join((text or "").split())
+            code = int(match[2]) + (FIRST_OWN if match[1] else 0)
+            self.found.statuses[name] = code, " ".join((text or "").split())
 
     def imports(self, i: int) -> int:
         begin = i
