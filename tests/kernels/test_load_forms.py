@@ -1,10 +1,12 @@
-"""What `load` takes (packages, several files, source text, debug); outputs, lists, families and failures of its kernels."""
+"""What `load` takes (packages, files, source text, debug); outputs, lists, families and failures of its kernels."""
 
+import gc
 import inspect
 import signal
 import subprocess
 import sys
 import traceback
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -285,6 +287,10 @@ def test_lists_become_arrays_of_the_declared_dtype(compiled, call, result):
 
 
 # ---- failures
+class Held(np.ndarray):
+    """Can be referred to weakly."""
+
+
 class Cold(Exception):
     pass
 
@@ -359,6 +365,25 @@ def test_what_the_table_of_errors_does_not_take(key, value):
     with pytest.raises(errors.ArgumentError, match="errors"):
         table[key] = value
     assert dict(table) == {65: errors.KernelError}
+
+
+@pytest.mark.mojo
+@pytest.mark.parametrize("call", [lambda m, x: m.fails(x, 1), lambda m, x: m.fails([1.0], 200),
+                                  lambda m, x: m.raising(x, -1)])
+def test_a_failure_is_freed_without_the_collector(outcomes, call):
+    def fail():
+        x = np.zeros(1).view(Held)
+        try:
+            call(outcomes, x)
+        except errors.KernelError as error:
+            return [weakref.ref(x), weakref.ref(error)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [r() for r in fail()] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.mojo

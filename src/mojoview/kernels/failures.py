@@ -144,12 +144,17 @@ class Origin:
             return error
         if self.frame is None:
             self.frame = frame_at(self.file, self.line, signature.name)
+        scope = {"error": error}
         try:
-            exec(self.frame, {"error": error})
+            exec(self.frame, scope)
         except BaseException as raised:
             trace = raised.__traceback__
             return raised.with_traceback(trace and trace.tb_next)
-        return error
+        finally:  # frames of the traceback must not lead back to the exception, or only the collector could free it
+            scope.clear()
+            del error
+            trace = None
+        raise KernelError(f"{signature.name}: status {code}")
 
 
 def frame_at(file: Path, line: int, name: str) -> CodeType:

@@ -126,8 +126,8 @@ def _path(path: Any) -> Path:
 def _file(path: Any) -> Path:
     file = _path(path)
     if file.suffix != ".mojo":
-        raise ArgumentError("load(): expected a package (a directory with an __init__.mojo) or a file whose name ends in"
-                            f" .mojo, got {file.name!r}")
+        raise ArgumentError("load(): expected a package (a directory with an __init__.mojo) or a file whose name"
+                            f" ends in .mojo, got {file.name!r}")
     if file.exists() and not file.is_file() and not file.is_dir():  # reading a pipe or a device may never end
         raise ArgumentError(f"load(): expected a regular file, got {file}")
     return file

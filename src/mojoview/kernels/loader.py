@@ -32,10 +32,15 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
     Compiles Mojo source and returns its kernels.
 
     Every function of the source with `@export` and `abi("C")` becomes a kernel that checks its arguments as the
-    built-in ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`), or as
-    a bare `Pointer` to contiguous elements, whose number nobody checks. What was compiled is kept on disk under a key
-    made of the content of the file and of all that it imports, the compiler, the flags and the CPU: only the first load
-    of a content runs the compiler.
+    built-in ones do. Array arguments are written `In[DType.float64]`, `InOut[…]`, `Out[…]` (`from mojoview import In`),
+    or as a bare `Pointer` to contiguous elements, whose number nobody checks. `Out` arrays that no required argument
+    follows may be left out: they are made (zeros, in the shape of the first array of as many dimensions) and returned.
+    Numbers written `mut total: Float64` need not be passed and are returned. A list or tuple of numbers that fit the
+    dtype is copied into an array for an `In` argument. Where several things come back (the function's own result, then
+    outputs and numbers in their order), they are a tuple.
+
+    What was compiled is kept on disk under a key made of the content of the file and of all that it imports, the
+    compiler, the flags and the CPU: only the first load of a content runs the compiler.
 
     Parameters
     ----------

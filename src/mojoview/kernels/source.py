@@ -222,7 +222,8 @@ class _Reader:
         gives = self.plain(result, i) if result else ""
         if None not in named:
             symbol = "".join(filter(None, named)) or function
-            self.found.exports.append(Export(symbol, function, at.line, at.column > 0, abi, arguments, gives, lines, defined))
+            self.found.exports.append(
+                Export(symbol, function, at.line, at.column > 0, abi, arguments, gives, lines, defined))
         return i
 
     def arguments(self, i: int, stop: int) -> Iterator[tuple[str, str, int]]:
