@@ -8,8 +8,8 @@ import pandas as pd
 
 from mojoview.frames._accessors import ArrayAccessor, FrameAccessor, IndexAccessor, SeriesAccessor
 from mojoview.frames._records import install as install_records
-from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import AccessorError
+from mojoview.memory.upward import ATTACHERS, CONVERTERS
 
 __all__ = ["AccessorDescriptor", "register"]
 
@@ -47,6 +47,7 @@ def register() -> None:
     """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
     install_records()
     ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
+    CONVERTERS["to_series"] = "mojoview.frames._to_pandas:to_series"
     api = pd.api.extensions
     for owner, accessor, announce in (
         (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),
