@@ -81,12 +81,13 @@ class Build:
     def key(self) -> str:
         """The same for the same content, compiler, arguments and CPU, wherever the file is."""
         try:
-            sources = content(self.file, self.search)
+            # the root of several files names only those that export something
+            members = [file for file, _ in self.inputs.members]
+            sources = [content(file, self.search) for file in dict.fromkeys((self.file, *members))]
         except OSError as error:
             raise self.unreadable(error) from error
         facts = [FORMAT, sources, self.compiler.identity(), self.options, host_cpu()]
-        if len(self.inputs.members) > 1:
-            facts.append([str(dotted or file.name) for file, dotted in self.inputs.members])
+        facts.append([dotted or file.name for file, dotted in self.inputs.members])
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
 
     def sources(self) -> list[Path]:
