@@ -100,9 +100,9 @@ __all__ = [
     "kernels",
     "load",
     "map_file",
-    "safe_call",
     "python_attribute",
     "python_callable",
+    "safe_call",
     "segments",
     "share",
     "unlink",
@@ -173,6 +173,8 @@ def _asynchronous() -> object:
     from mojoview.flow import asynchronous
 
     return asynchronous
+
+
 def load_ipython_extension(shell: Any) -> None:
     """What `%load_ext mojoview` calls: adds the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook.
 

@@ -10,7 +10,7 @@ from mojoview.kernels.signature import Signature
 @final
 class Kernel:
     @staticmethod
-    def from_address(signature: Signature, address: int, *, owner: object) -> Kernel: ...
+    def from_address(signature: Signature, address: int, *, owner: object, origin: object = None) -> Kernel: ...
     def canary(self, reference: Callable[..., Any], *, sample: float = 0.01, rtol: float | None = None,
                atol: float = 0.0, on_mismatch: Literal["fallback", "raise", "warn"] = "fallback",
                promote_after: int | None = None, directory: str | os.PathLike[str] | None = None,
