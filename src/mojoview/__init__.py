@@ -32,8 +32,10 @@ from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file,
 
 if TYPE_CHECKING:
     from mojoview.kernels.include import get_mojo_include
+    from mojoview.kernels.library import load_library
     from mojoview.kernels.loader import load
     from mojoview.kernels.module import KernelModule
+    from mojoview.kernels.pointers import from_function
     from mojoview.sharing import (
         Pool,
         SegmentInfo,
@@ -79,11 +81,13 @@ __all__ = [
     "borrow_check",
     "build_config",
     "cleanup",
+    "from_function",
     "from_ptr",
     "get_include",
     "get_mojo_include",
     "kernels",
     "load",
+    "load_library",
     "map_file",
     "segments",
     "share",
@@ -95,7 +99,9 @@ __all__ = [
 _LATER = {
     "KernelModule": "mojoview.kernels.module",
     "get_mojo_include": "mojoview.kernels.include",
+    "from_function": "mojoview.kernels.pointers",
     "load": "mojoview.kernels.loader",
+    "load_library": "mojoview.kernels.library",
     "Ring": "mojoview.sharing.ring",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),

@@ -43,6 +43,20 @@ cdef extern from "foreign.h" nogil:
         uint8_t pass_ "pass"[14]
 
 
+cdef extern from "sizes.h":
+    ctypedef struct mv_size:
+        int64_t value
+        int64_t most
+        int place
+        int count
+        uint8_t array[14]
+        signed char axis[14]
+    ctypedef struct mv_sizes:
+        int count
+        int passed
+        mv_size size[14]
+
+
 cdef extern from "frame.h":
     ctypedef struct mv_frame:
         mv_desc desc[14]
@@ -73,6 +87,7 @@ cdef class Kernel:
     cdef mv_spec spec
     cdef mv_plain plain              # what the fast way compares
     cdef mv_foreign foreign          # how a foreign function is called; its address is 0 for built-in kernels
+    cdef mv_sizes sizes              # arguments of it that nobody gives
     cdef mv_driver driver            # what runs a built-in kernel
     cdef const void *context
     cdef mv_result_type result_type  # built-in reductions: dtype of the result; NULL where nothing comes back

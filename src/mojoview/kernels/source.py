@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Export", "Outline", "content", "outline"]
+__all__ = ["Export", "Outline", "content", "files", "outline"]
 
 # Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays
 # linear.
@@ -272,6 +272,13 @@ def content(path: Path, search: Sequence[Path]) -> list[tuple[str, str]]:
     seen: dict[Path, tuple[str, str]] = {}
     _visit(path, path.name, search, seen)
     return sorted(seen.values())
+
+
+def files(path: Path, search: Sequence[Path]) -> list[Path]:
+    """The files whose content `content` counts."""
+    seen: dict[Path, tuple[str, str]] = {}
+    _visit(path, path.name, search, seen)
+    return sorted(seen)
 
 
 def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple[str, str]]) -> None:
