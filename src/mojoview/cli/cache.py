@@ -45,7 +45,7 @@ def info(key: str | None) -> dict[str, Any]:
     if key is not None:
         found = [entry for entry in entries if entry.key.startswith(key)] if key else []
         if len(found) != 1 or store is None:
-            raise KernelAttributeError(f"cache {root}: {len(found) or 'no'} entries have a key that begins with {key!r}")
+            raise KernelAttributeError(f"cache {root}: {len(found) or 'no'} keys of entries begin with {key!r}")
         exports = store.peek(found[0].key)
         library = root / found[0].key / LIBRARY
         signatures = [str(signature) for signature in exports.kernels.values()] if exports else []
@@ -60,7 +60,8 @@ def info(key: str | None) -> dict[str, Any]:
 def describe_info(result: Mapping[str, Any]) -> str:
     rows = []
     for name, value in result.items():
-        parts = value if isinstance(value, list) else [f"{k}: {v}" for k, v in value.items()] if isinstance(value, dict) else [value]
+        parts = [f"{k}: {v}" for k, v in value.items()] if isinstance(value, dict) else value
+        parts = parts if isinstance(parts, list) else [parts]
         rows += [(name if k == 0 else "", str(part)) for k, part in enumerate(parts) if name != "ok"]
     return table(rows, indent="")
 
@@ -72,7 +73,8 @@ def clear(key: str | None) -> dict[str, Any]:
     """
     root = cache_directory()
     store = Cache.open(root) if root.is_dir() else None
-    entries = [entry for entry in (store.entries() if store else []) if key is None or (key and entry.key.startswith(key))]
+    there = store.entries() if store else []
+    entries = [entry for entry in there if key is None or (key and entry.key.startswith(key))]
     if key is not None and not entries:
         raise KernelAttributeError(f"cache {root}: no entry has a key that begins with {key!r}")
     removed = [entry for entry in entries if store and store.remove(entry.key)]

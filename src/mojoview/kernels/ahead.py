@@ -64,7 +64,7 @@ class Target:
         """What a user asked for; by default this architecture and the least of its CPUs."""
         triple = triple or f"{platform.machine()}-unknown-linux-gnu"
         if not re.fullmatch(r"(x86_64|aarch64)(-\w+)?-linux-gnu", triple):
-            raise ArgumentError("compile: target triple: expected x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu,"
+            raise ArgumentError("compile: target triple: expected {x86_64,aarch64}-unknown-linux-gnu,"
                                 f" got {triple!r}")
         machine = triple.partition("-")[0]
         cpu = cpu or {"x86_64": "x86-64"}.get(machine, "generic")
@@ -159,7 +159,8 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
                 rule = [_escaped(output), ":", *map(_escaped, files(build.file, build.search))]
                 _publish(_written(work / "depfile", " ".join(rule) + "\n"), Path(depfile).absolute(), 0o644)
         except OSError as error:
-            raise ArgumentError(f"compile: cannot write {error.filename2 or error.filename}: {error.strerror}") from error
+            where = error.filename2 or error.filename
+            raise ArgumentError(f"compile: cannot write {where}: {error.strerror}") from error
     return exports, target
 
 
@@ -181,15 +182,15 @@ def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[
         if run.code:
             raise build.refusal(run)
     # -lm for what the compiler leaves to the C library; nothing else is looked for
-    link = [*linker, "-shared", "-o", work / "kernels.so", work / "kernels.o", "-Wl,--as-needed", "-lm"]
+    link = [*linker, "-shared", "-o", str(work / "kernels.so"), str(work / "kernels.o"), "-Wl,--as-needed", "-lm"]
     linked = run_together({"link": link}, work, timeout=timeout)["link"]
     if linked.code:
         raise KernelCompileError(f"compile: {linker[0]} does not link {name}\n{linked.stderr.strip()}")
     elf = read_elf(work / "kernels.so")
     if runtime := sorted(symbol for symbol in elf.imports if re.match("KGEN_|AsyncRT_|M_", symbol)):
-        raise KernelCompileError(f"compile: {name} needs Mojo's runtime library ({', '.join(runtime[:3])}), which is not"
-                                 " there where no compiler is: kernels that print, raise, allocate, use String or check"
-                                 " bounds need it")
+        raise KernelCompileError(f"compile: {name} needs Mojo's runtime library ({', '.join(runtime[:3])}), which is"
+                                 " not there where no compiler is: kernels that print, raise, allocate, use String or"
+                                 " check bounds need it")
     try:
         source = outline(build.file.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
@@ -278,7 +279,8 @@ def read_description(library: Path) -> Exports:
         raise KernelError(f"load_library(): {library.name} was compiled for {elf.machine}, this machine is"
                           f" {platform.machine()}")
     if code != code_digest(library) or not kernels.keys() <= elf.exports:
-        raise KernelError(f"load_library(): {path.name} describes another library than {library.name}; compile it again")
+        raise KernelError(f"load_library(): {path.name} describes another library than {library.name};"
+                          " compile it again")
     if lacking := sorted(lacks(cpu, cpu_features())):
         raise KernelError(f"load_library(): {library.name} was compiled for {cpu}; this CPU lacks {', '.join(lacking)}")
     return Exports(kernels, refused, doc)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mojoview.kernels.compiler import Compiler, Run, host_cpu, run_together
 from mojoview.kernels.diagnostics import Diagnostic, parse, render
-from mojoview.kernels.elf import read_elf
+from mojoview.kernels.elf import drop_run_path, read_elf
 from mojoview.kernels.exports import Exports, examine
 from mojoview.kernels.include import get_mojo_include
 from mojoview.kernels.source import content, outline
@@ -115,6 +115,7 @@ class Build:
         except OSError as error:  # gone while it was compiled
             raise self.unreadable(error) from error
         llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
+        drop_run_path(library)  # the absolute path of this environment
         exports = examine(read_elf(library).exports, source, runs["doc"].stdout, llvm)
         if progress:
             progress(f"compiled {name} in {time.monotonic() - begin:.1f} s")

@@ -74,8 +74,8 @@ def cache_limit() -> int:
         return DEFAULT_LIMIT
     if match := re.fullmatch(r"([0-9]{1,15})\s*([kMG]?)(?:i?B)?", said.strip()):
         return int(match[1]) * UNITS[match[2]]
-    raise ArgumentError("load(): the environment variable MOJOVIEW_CACHE_LIMIT: expected a number of bytes such as 300M or"
-                        f" 2G, got {said!r}")
+    raise ArgumentError("load(): the environment variable MOJOVIEW_CACHE_LIMIT: expected a number of bytes such as 300M"
+                        f" or 2G, got {said!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ WHY_NOT = {
     "__attribute__": "attributes may change how a function is called",
     "_Complex": "complex numbers have no kernel type", "complex": "complex numbers have no kernel type",
 }
-TOKEN = re.compile(r"""(?P<space>[ \t\r\f\v\n]+)|(?P<word>[A-Za-z_]\w*)|(?P<number>(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b)
+TOKEN = re.compile(r"""(?P<space>[ \t\r\f\v\n]+)|(?P<word>[A-Za-z_]\w*)
+                       |(?P<number>(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b)
                        |(?P<string>"[^"\n]*")|(?P<mark>\.\.\.|[-*,()\[\]{};=:<>&+/|!~?.%^'#@$`\\0-9"])""", re.X | re.A)
 DEEPEST = 64  # nesting of brackets in what is skipped
 
@@ -82,13 +83,14 @@ class Argument:
     extents: tuple[str | int | None, ...] = ()
 
     def __str__(self) -> str:
-        words = [*(["const"] if self.const else []), self.dtype, ("" if self.extents else "*" * self.pointer) + self.name]
+        star = "*" if self.pointer and not self.extents else ""
+        words = [*(["const"] if self.const else []), self.dtype, star + self.name]
         return " ".join(filter(None, words)) + "".join(f"[{'' if e is None else e}]" for e in self.extents)
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A function: its name, the NumPy name of its result ("void": none; "status": an int32 status code), its arguments."""
+    """A function: its name, the NumPy name of its result ("void": none; "status": an int32 status), its arguments."""
 
     name: str
     result: str
@@ -161,7 +163,8 @@ def read_declaration(text: str) -> Declaration:
         functions = read_header(text).functions
     except DeclarationError as error:
         # as in a capsule's name, "double (double, int)", and in C's type names, "double (*)(double)"
-        named = re.sub(r"^([\w\s]*[\w*])\s*(?:\(\s*\*\s*\))?\s*\((.*)\)(?: nogil)?\s*$", r"\1 function(\2)", text, flags=re.S)
+        unnamed = r"([\w\s]*\w)\s*(?:\(\s*\*\s*\))?\s*\((.*)\)(?: nogil)?\s*"
+        named = re.sub(f"^{unnamed}$", r"\1 function(\2)", text, flags=re.S)
         if named == text:
             raise
         try:
@@ -196,7 +199,8 @@ def _without_directives(text: str) -> str:
             word, name = directive[1], directive[2]
             if word in ("ifdef", "ifndef"):
                 if not skipped and name != "__cplusplus" and word == "ifdef":
-                    raise DeclarationError(f"line {number}: a condition on {name} may change what is declared", line=number)
+                    raise DeclarationError(f"line {number}: a condition on {name} may change what is declared",
+                                           line=number)
                 conditions.append(not skipped and (word == "ifndef") if name == "__cplusplus" else not skipped)
             elif word == "endif" and conditions:
                 conditions.pop()

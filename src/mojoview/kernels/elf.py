@@ -82,8 +82,8 @@ def code_digest(path: Path) -> str:
 def drop_run_path(path: Path) -> bool:
     """Takes the entries for run paths out of the dynamic section; whether there were any.
 
-    The compiler writes the absolute path of its own libraries there, which means nothing on another machine, and is gone
-    when the environment is. The text of the path is blanked where no other entry shares it.
+    The compiler writes the absolute path of its own libraries there, which means nothing on another machine and is
+    gone when the environment is. The text of the path is blanked where no other entry shares it.
 
     Raises
     ------

@@ -33,13 +33,13 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     path : path-like
         The library. A bare name such as ``"libm.so.6"`` that is no file here is found by the system's own search.
     declarations : str, path-like or mapping, optional
-        What the functions look like: C declarations, ended by semicolons, as text; a header file, as a `Path`; or a table
-        ``{"dot": "double dot(size_t n, const double *x, const double *y)"}``, whose values may also be
+        What the functions look like: C declarations, ended by semicolons, as text; a header file, as a `Path`; or a
+        table ``{"dot": "double dot(size_t n, const double *x, const double *y)"}``, whose values may also be
         ``("double", "size_t n", "const double *x", "const double *y")`` or a `Signature`. Without any, the file that
         ``python -m mojoview compile`` has put beside the library.
     sizes : mapping of str, optional
-        Which arguments are sizes: ``{"count": "x"}``, ``{"rows": "image.shape[0]", "n": ("x", "y")}``; None for one that
-        is no size though it looks like one. Holds for every function that has an argument of that name.
+        Which arguments are sizes: ``{"count": "x"}``, ``{"rows": "image.shape[0]", "n": ("x", "y")}``; None for one
+        that is no size though it looks like one. Holds for every function that has an argument of that name.
 
     Returns
     -------
@@ -65,9 +65,10 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     type ``mv_status`` is an int32 whose values other than 0 become exceptions.
 
     Sizes are not passed, they are filled in: an integer argument that stands in the brackets of an array
-    (``const double x[n]``, ``double a[rows][cols]``), or that `sizes` names; and where a function has neither, an integer
-    argument called ``n``, which is the number of elements that *all* its arrays have. Arrays that share a size must agree
-    in it. ``double out[3]`` takes exactly 3 elements. The length of an array without any size is not checked.
+    (``const double x[n]``, ``double a[rows][cols]``), or that `sizes` names; and where a function has neither, an
+    integer argument called ``n``, which is the number of elements that *all* its arrays have. Arrays that share a size
+    must agree in it. ``double out[3]`` takes exactly 3 elements. The length of an array without any size is not
+    checked.
 
     The declarations are believed: a wrong one is a crash or wrong numbers. The functions must not need Python's GIL.
     Thread safety: may be called from any thread.
@@ -75,9 +76,9 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     Examples
     --------
     >>> import mojoview as mv
-    >>> libm = mv.load_library("libm.so.6", "double hypot(double x, double y); double cbrt(double)")
-    >>> libm.hypot(3.0, 4.0), libm.cbrt(27.0)
-    (5.0, 3.0)
+    >>> libm = mv.load_library("libm.so.6", "double hypot(double x, double y); double ldexp(double x, int exponent)")
+    >>> libm.hypot(3.0, 4.0), libm.ldexp(0.75, 4)
+    (5.0, 12.0)
     """
     named = _named(path)
     if declarations is None:

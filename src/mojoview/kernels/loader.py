@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import tempfile
 import warnings
@@ -15,6 +14,7 @@ from mojoview.kernels.build import Build
 from mojoview.kernels.cache import LIBRARY, Cache, cache_directory
 from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.module import KernelModule
+from mojoview.kernels.opening import open_library
 from mojoview.memory.errors import ArgumentError, KernelCompileError, KernelError, MojoViewError
 
 __all__ = ["load"]
@@ -118,7 +118,7 @@ def _cached(cache: Cache, key: str, file: Path) -> KernelModule | None:
         return None
     library, exports = found
     try:
-        return KernelModule(file, library, ctypes.CDLL(str(library)), exports)
+        return KernelModule(file, library, open_library(library), exports)
     except OSError:
         return None  # it needs a library that has moved; building it again finds the new place
 
@@ -147,6 +147,6 @@ def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[s
                 _unusable(cache.root, error)
         try:
             # a library without a place in the cache stays mapped after its file is gone
-            return KernelModule(build.file, kept, ctypes.CDLL(str(kept or library)), exports)
+            return KernelModule(build.file, kept, open_library(kept or library), exports)
         except OSError as error:
             raise KernelError(f"load(): {build.file.name} was compiled, but does not load: {error}") from error

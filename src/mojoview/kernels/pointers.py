@@ -15,6 +15,7 @@ from mojoview.memory.errors import ArgumentError, DeclarationError
 __all__ = ["from_function"]
 
 PYTHONAPI = 4  # FUNCFLAG_PYTHONAPI of CPython's ctypes
+FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]  # what all function pointers of ctypes are
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -43,11 +44,11 @@ def from_function(function: Any, declaration: str | None = None, *, name: str | 
     ----------
     function : object
         A ctypes function, a cffi function pointer (``ffi.addressof(lib, "f")``), a Numba ``cfunc``, a capsule out of a
-        Cython module's ``__pyx_capi__``, or a SciPy ``LowLevelCallable`` (its user data is passed to the argument that is
-        a ``void *``).
+        Cython module's ``__pyx_capi__``, or a SciPy ``LowLevelCallable`` (its user data is passed to the argument that
+        is a ``void *``).
     declaration : str, optional
-        How it looks in C, as for `load_library`. Without it, what the object says of itself; then pointers are arrays that
-        are read and written, as few tools keep the word ``const``. Where both are known they must agree.
+        How it looks in C, as for `load_library`. Without it, what the object says of itself; then pointers are arrays
+        that are read and written, as few tools keep the word ``const``. Where both are known they must agree.
     name : str, optional
         Name of the kernel.
     sizes : mapping of str, optional
@@ -98,7 +99,7 @@ def from_function(function: Any, declaration: str | None = None, *, name: str | 
 def _pointer(function: Any) -> Pointer:
     if _is_capsule(function):
         return _capsule(function, None)
-    if isinstance(function, ctypes._CFuncPtr):
+    if isinstance(function, FUNCTION):
         return _ctypes(function)
     kind = type(function)
     module = kind.__module__.partition(".")[0]
@@ -176,7 +177,8 @@ def _numba(function: Any) -> Pointer:
         names = list(inspect.signature(function._pyfunc).parameters)
     except (TypeError, ValueError):
         names = [""] * len(signature.args)
-    result, *arguments = [{"none": "void", "boolean": "bool", "none*": "void *", "void*": "void *"}.get(t, t) for t in types]
+    in_c = {"none": "void", "boolean": "bool", "none*": "void *", "void*": "void *"}
+    result, *arguments = [in_c.get(kind, kind) for kind in types]
     text = ", ".join(f"{kind} {name}" for kind, name in zip(arguments, names, strict=True))
     return Pointer(int(function.address), f"{result} {function.__name__}({text or 'void'})")
 

@@ -52,8 +52,8 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
             user_data = None
         elif argument.pointer:
             dimensions = len(argument.extents) if len(argument.extents) > 1 else None
-            needed = [axis + 1 for found in extents.values() for array, axis in found if array == name and axis is not None]
-            ndim = max([dimensions or 0, *needed]) or None
+            axes = [axis for found in extents.values() for array, axis in found if array == name and axis is not None]
+            ndim = max([dimensions or 0, *(axis + 1 for axis in axes)]) or None
             params.append(Param(name, "in" if argument.const else "inout", argument.dtype, ndim, "pointer"))
         elif name in extents:
             filled.append(Size(name, argument.dtype, place, tuple(extents[name])))
@@ -108,10 +108,9 @@ def _extents(declaration: Declaration, names: Sequence[str], given: dict[str, st
         found.pop(name, None)
         if of is not None:
             found[name] = [_size_of(declaration, name, text, arrays) for text in ([of] if isinstance(of, str) else of)]
-    bracketed = any(a.extents for a in arrays.values())
-    if not found and not bracketed and CONVENTION in arguments and CONVENTION not in given and arrays:
-        if arguments[CONVENTION].dtype in INTEGERS and not arguments[CONVENTION].pointer:
-            found[CONVENTION] = [(name, None) for name in arrays]
+    bracketed, n = any(a.extents for a in arrays.values()), arguments.get(CONVENTION)
+    if n and n.dtype in INTEGERS and not n.pointer and arrays and not found and not bracketed and CONVENTION not in given:
+        found[CONVENTION] = [(name, None) for name in arrays]
     for name in found:
         size = arguments.get(name)
         if size is None or size.pointer or size.dtype not in INTEGERS:
@@ -119,7 +118,8 @@ def _extents(declaration: Declaration, names: Sequence[str], given: dict[str, st
     return found
 
 
-def _size_of(declaration: Declaration, name: str, text: object, arrays: Mapping[str, Argument]) -> tuple[str, int | None]:
+def _size_of(declaration: Declaration, name: str, text: object,
+             arrays: Mapping[str, Argument]) -> tuple[str, int | None]:
     match = SIZE_OF.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[1] not in arrays:
         raise DeclarationError(f"{declaration.name}: sizes: {name!r}: expected an array such as 'x' or 'x.shape[0]',"
