@@ -23,7 +23,7 @@ __all__ = ["Argument", "Declaration", "Header", "read_declaration", "read_header
 LONG = "int64" if sys.maxsize > 2**32 else "int32"
 # The specifiers of a C type, sorted, and the NumPy name of the type.
 SPECIFIED = {
-    "signed char": "int8", "char unsigned": "uint8",
+    "char signed": "int8", "char unsigned": "uint8",
     "short": "int16", "short signed": "int16", "int short": "int16", "int short signed": "int16",
     "short unsigned": "uint16", "int short unsigned": "uint16",
     "int": "int32", "signed": "int32", "int signed": "int32", "unsigned": "uint32", "int unsigned": "uint32",
@@ -97,7 +97,8 @@ class Declaration:
     arguments: tuple[Argument, ...]
 
     def __str__(self) -> str:
-        return f"{self.result} {self.name}({', '.join(map(str, self.arguments)) or 'void'})"
+        result = "mv_status" if self.result == "status" else self.result
+        return f"{result} {self.name}({', '.join(map(str, self.arguments)) or 'void'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def read_declaration(text: str) -> Declaration:
         functions = read_header(text).functions
     except DeclarationError as error:
         # as in a capsule's name, "double (double, int)", and in C's type names, "double (*)(double)"
-        unnamed = r"([\w\s]*\w)\s*(?:\(\s*\*\s*\))?\s*\((.*)\)(?: nogil)?\s*"
+        unnamed = r"([\w\s]*\w)\s*(?:\(\s*\*\s*\))?\s*\((.*)\)(?: noexcept)?(?: nogil)?\s*"
         named = re.sub(f"^{unnamed}$", r"\1 function(\2)", text, flags=re.S)
         if named == text:
             raise

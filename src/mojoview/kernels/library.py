@@ -61,8 +61,8 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     Notes
     -----
     Numbers are the types of C, ``<stdint.h>`` and NumPy (``double``, ``size_t``, ``int32_t``, ``float64``). A ``const``
-    pointer is an array that is read, any other pointer one that is read and written; both must be contiguous. The result
-    type ``mv_status`` is an int32 whose values other than 0 become exceptions.
+    pointer is an array that is read, any other pointer one that is read and written; both must be contiguous. The
+    result type ``mv_status`` is an int32 whose values other than 0 become exceptions.
 
     Sizes are not passed, they are filled in: an integer argument that stands in the brackets of an array
     (``const double x[n]``, ``double a[rows][cols]``), or that `sizes` names; and where a function has neither, an

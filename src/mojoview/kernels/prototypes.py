@@ -107,9 +107,11 @@ def _extents(declaration: Declaration, names: Sequence[str], given: dict[str, st
             continue
         found.pop(name, None)
         if of is not None:
-            found[name] = [_size_of(declaration, name, text, arrays) for text in ([of] if isinstance(of, str) else of)]
-    bracketed, n = any(a.extents for a in arrays.values()), arguments.get(CONVENTION)
-    if n and n.dtype in INTEGERS and not n.pointer and arrays and not found and not bracketed and CONVENTION not in given:
+            several = of if isinstance(of, Sequence) and not isinstance(of, str) else [of]
+            found[name] = [_size_of(declaration, name, text, arrays) for text in several]
+    named = bool(found) or any(a.extents for a in arrays.values()) or CONVENTION in given
+    n = arguments.get(CONVENTION)
+    if arrays and not named and n and n.dtype in INTEGERS and not n.pointer:
         found[CONVENTION] = [(name, None) for name in arrays]
     for name in found:
         size = arguments.get(name)
