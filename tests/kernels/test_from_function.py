@@ -12,6 +12,7 @@ import weakref
 import numpy as np
 import pytest
 from native import build
+from support.foreign import compiled
 
 import mojoview as mv
 from mojoview.memory.errors import ArgumentError, DeclarationError, ShapeError
@@ -19,18 +20,10 @@ from mojoview.memory.errors import ArgumentError, DeclarationError, ShapeError
 DOT = "double dot(size_t n, const double *x, const double *y)"
 
 
-@pytest.fixture(scope="session")
-def plain_path(tmp_path_factory):
-    target = tmp_path_factory.mktemp("plain") / "libplain.so"
-    subprocess.run([build.COMPILERS[0], "-shared", "-fPIC", "-O1", build.NATIVE / "plain_library.c", "-o", target],
-                   check=True, env=build.environment(), timeout=120)
-    return target
-
-
 @pytest.fixture
-def plain(plain_path):
+def plain():
     """A handle whose functions have no types yet."""
-    return ctypes.CDLL(str(plain_path))
+    return ctypes.CDLL(str(compiled("plain_library")))
 
 
 # ---- ctypes
@@ -180,11 +173,11 @@ def test_numba_cfunc():
 
 
 # ---- cffi
-def test_cffi_pointer(plain_path):
+def test_cffi_pointer():
     cffi = pytest.importorskip("cffi", reason="cffi is not installed")
     ffi = cffi.FFI()
     ffi.cdef("double dot(size_t n, const double *x, const double *y); float half(float); extern int a_variable;")
-    lib = ffi.dlopen(str(plain_path))
+    lib = ffi.dlopen(str(compiled("plain_library")))
     dot = mv.from_function(lib.dot, DOT)
     assert dot(np.arange(3.0), np.ones(3)) == 3
     with pytest.raises(ShapeError):

@@ -2,14 +2,13 @@
 
 import ctypes
 import inspect
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from native import build
+from support.foreign import compiled
 from support.process import run_code
 
 import mojoview as mv
@@ -32,13 +31,9 @@ from mojoview.memory.errors import (
 DOT = "double dot(size_t n, const double *x, const double *y)"
 
 
-@pytest.fixture(scope="session")
-def plain(tmp_path_factory):
-    """The compiled library."""
-    target = tmp_path_factory.mktemp("plain") / "libplain.so"
-    subprocess.run([build.COMPILERS[0], "-shared", "-fPIC", "-O1", build.NATIVE / "plain_library.c", "-o", target],
-                   check=True, env=build.environment(), timeout=120)
-    return target
+@pytest.fixture(scope="module")
+def plain():
+    return compiled("plain_library")
 
 
 def test_sizes_are_filled_in(plain):
@@ -183,7 +178,7 @@ def test_header_files(plain, tmp_path):
                       "extern int a_variable;\nfloat half(float x);\nint a_variable(int);\nvoid opaque(void *p);\n")
     lib = mv.load_library(plain, header)
     assert sorted(lib) == ["dot", "half"]
-    assert lib.refused["later"] == lib.refused["a_variable"] == "libplain.so has no such function"
+    assert lib.refused["later"] == lib.refused["a_variable"] == "libplain_library.so has no such function"
     assert "plain char" in lib.refused["print"]
     assert "void *" in lib.refused["opaque"]
     with pytest.raises(KernelAttributeError, match=r"the export print is no kernel: line 5, column 11"):
@@ -197,7 +192,7 @@ def test_header_files(plain, tmp_path):
 
 @pytest.mark.parametrize("text", ["int missing(int)", "int a_variable(int)"])
 def test_what_is_no_function_of_the_library(plain, text):
-    with pytest.raises(KernelAttributeError, match="libplain.so has no function"):
+    with pytest.raises(KernelAttributeError, match="libplain_library.so has no function"):
         mv.load_library(plain, text)
 
 

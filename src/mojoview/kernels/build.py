@@ -130,5 +130,6 @@ class Build:
             said = render(diagnostics)
         else:  # it died, or speaks another format
             diagnostics += [Diagnostic("error", d.message) for d in parse(run.stdout)]
-            said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), f"exit status {run.code}"]))
+            ended = f"exit status {run.code}" if run.code > 0 else f"killed by signal {-run.code}"
+            said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), ended]))
         return KernelCompileError(f"load(): the Mojo compiler refuses {self.file.name}\n{said}", tuple(diagnostics))

@@ -32,6 +32,7 @@ __all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files"]
 LIBRARY, DESCRIPTION = "kernels.so", "kernels.json"
 DEFAULT_LIMIT = 1 << 30  # some ten thousand kernels
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError)  # of what was read
+ROOM_TO_COMPILE, FILES_TO_COMPILE = 32 << 20, 64
 UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -109,9 +110,12 @@ class Cache:
         ------
         CacheError
             It is no directory, or other users may read or write it: code from there must not run.
+        ArgumentError
+            The variable for its limit holds no number of bytes.
         OSError
             It cannot be made.
         """
+        cache_limit()
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             root.mkdir(mode=0o700)
@@ -225,6 +229,15 @@ class Cache:
     def workplace(self, key: str) -> Iterator[Path]:
         """A private directory on the cache's own file system, removed afterwards."""
         with tempfile.TemporaryDirectory(".tmp", f"{key}.", self.root, ignore_cleanup_errors=True) as work:
+            yield Path(work)
+
+    @contextmanager
+    def scratch(self, key: str) -> Iterator[Path]:
+        """A private directory to compile in, removed afterwards: the cache's own, where the next one to compile clears
+        away what a killed process has left; or, where its disk is full, one among the system's temporary files."""
+        disk = os.statvfs(self.root)
+        full = disk.f_bavail * disk.f_frsize < ROOM_TO_COMPILE or (disk.f_files and disk.f_favail < FILES_TO_COMPILE)
+        with tempfile.TemporaryDirectory(prefix="mojoview-") if full else self.workplace(key) as work:
             yield Path(work)
 
     @contextmanager

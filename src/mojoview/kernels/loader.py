@@ -132,7 +132,7 @@ def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[s
                 stack.enter_context(cache.lock(key, timeout))
                 if (module := _cached(cache, key, build.file)) is not None:  # somebody else compiled it while we waited
                     return module
-                work = stack.enter_context(cache.workplace(key))
+                work = stack.enter_context(cache.scratch(key))
             except OSError as error:
                 _unusable(cache.root, error)
         if work is None:
