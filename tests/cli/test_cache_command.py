@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -19,9 +20,10 @@ def kept(tmp_path, monkeypatch):
     store = Cache.open(tmp_path / "mojo")
     x = Param("x", "value", "float64", None, "value")
     for k, key in enumerate(("aa11" * 10, "bb22" * 10)):
-        exports = Exports({"PyInit__lease": Signature("PyInit__lease", (x,), "float64", text="f(x)", shapes="free")}, {"g": "why"})
+        signature = Signature("PyInit__lease", (x,), "float64", text="f(x)", shapes="free")
+        exports = Exports({"PyInit__lease": signature}, {"g": "why"})
         library = tmp_path / "lib.so"
-        library.write_bytes(open(_lease.__file__, "rb").read())
+        shutil.copy(_lease.__file__, library)
         store.put(key, library, exports)
         os.utime(store.root / key, (1000 + k, 1000 + k))
     return store

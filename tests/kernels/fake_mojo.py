@@ -2,7 +2,8 @@
 
 Understands the three runs of `load` for a file that exports `add`; what it builds is C. It notes each run in FAKE_LOG
 and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "die", "garble",
-"needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a signal), "touch" (changes the source meanwhile).
+"needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a signal), "touch" (changes the source
+meanwhile).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Ahead-of-time builds: libraries with their signatures beside them, for machines without a compiler, and for others."""
+"""Ahead-of-time builds: libraries with their signatures beside them, for this machine without a compiler and others."""
 
 import json
 import os
@@ -70,15 +70,18 @@ def reseal(path, change):
     path.write_text(json.dumps({**body, "seal": description.seal(body)}))
 
 
-@pytest.mark.parametrize(("change", "why"), [
-    (lambda b: b.update(format="mojoview kernels 2"), "its format is 'mojoview kernels 2'"),
-    (lambda b: b.update(code="0" * 64), "describes another library"),
-    (lambda b: b["kernels"][0].update(name="sub"), "describes another library"),
-    (lambda b: b["kernels"][0].update(result="pointer"), "no signature file, or damaged"),
-    (lambda b: b["kernels"][0].update(sizes=[1]), "no signature file, or damaged"),
-    (lambda b: b.pop("cpu"), "no signature file, or damaged"),
-    (lambda b: b.update(kernels={"a": 1}), "no signature file, or damaged"),
-])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda b: b.update(format="mojoview kernels 2"), "its format is 'mojoview kernels 2'"),
+        (lambda b: b.update(code="0" * 64), "describes another library"),
+        (lambda b: b["kernels"][0].update(name="sub"), "describes another library"),
+        (lambda b: b["kernels"][0].update(result="pointer"), "no signature file, or damaged"),
+        (lambda b: b["kernels"][0].update(sizes=[1]), "no signature file, or damaged"),
+        (lambda b: b.pop("cpu"), "no signature file, or damaged"),
+        (lambda b: b.update(kernels={"a": 1}), "no signature file, or damaged"),
+    ],
+)
 def test_signatures_that_do_not_fit(made, change, why):
     reseal(ahead.description_path(made), change)
     with pytest.raises(KernelError, match=why):
@@ -101,7 +104,7 @@ def test_one_changed_letter_is_noticed(made):
 
 def test_library_without_signatures(made):
     ahead.description_path(made).unlink()
-    with pytest.raises(ArgumentError, match="has no signature file libfake.so.json beside it"):
+    with pytest.raises(ArgumentError, match=r"has no signature file libfake\.so\.json beside it"):
         mv.load_library(made)
     with pytest.raises(ArgumentError, match="no file here"):
         mv.load_library("libm.so.6")
@@ -130,9 +133,15 @@ def test_compiler_that_is_killed(fake, tmp_path):
     assert mv.load(fake.source).add(1, 2) == 3
 
 
-@pytest.mark.parametrize(("mode", "error", "why"), [
-    ("refuse", KernelCompileError, "no such thing"), ("hang", CompileTimeoutError, "within 1 s"),
-    ("runtime", KernelCompileError, "needs Mojo's runtime library"), ("garble", KernelCompileError, "cannot read")])
+@pytest.mark.parametrize(
+    ("mode", "error", "why"),
+    [
+        ("refuse", KernelCompileError, "no such thing"),
+        ("hang", CompileTimeoutError, "within 1 s"),
+        ("runtime", KernelCompileError, "needs Mojo's runtime library"),
+        ("garble", KernelCompileError, "cannot read"),
+    ],
+)
 def test_failed_builds_write_nothing(fake, tmp_path, mode, error, why):
     fake.mode(mode)
     (tmp_path / "x.so").write_text("before")
@@ -142,16 +151,19 @@ def test_failed_builds_write_nothing(fake, tmp_path, mode, error, why):
     assert not (tmp_path / "x.so.json").exists()
 
 
-@pytest.mark.parametrize(("options", "error", "why"), [
-    ({"target_triple": "x86_64-pc-windows-msvc"}, ArgumentError, "target triple"),
-    ({"target_triple": "riscv64-unknown-linux-gnu"}, ArgumentError, "target triple"),
-    ({"target_triple": f"{OTHER}-unknown-linux-gnu", "target_cpu": "native", "cc": "cc"}, ArgumentError, "is no"),
-    ({"target_cpu": "a b"}, ArgumentError, "target CPU"),
-    ({"flags": ["--target-cpu=x"]}, ArgumentError, "of its own"),
-    ({"flags": ["--emit", "asm"]}, ArgumentError, "own to set"),
-    ({"cc": "surely-not-cc -x"}, CompilerNotFound, "no C compiler 'surely-not-cc -x'"),
-    ({"cc": "false"}, KernelCompileError, "false does not link"),
-])
+@pytest.mark.parametrize(
+    ("options", "error", "why"),
+    [
+        ({"target_triple": "x86_64-pc-windows-msvc"}, ArgumentError, "target triple"),
+        ({"target_triple": "riscv64-unknown-linux-gnu"}, ArgumentError, "target triple"),
+        ({"target_triple": f"{OTHER}-unknown-linux-gnu", "target_cpu": "native", "cc": "cc"}, ArgumentError, "is no"),
+        ({"target_cpu": "a b"}, ArgumentError, "target CPU"),
+        ({"flags": ["--target-cpu=x"]}, ArgumentError, "of its own"),
+        ({"flags": ["--emit", "asm"]}, ArgumentError, "own to set"),
+        ({"cc": "surely-not-cc -x"}, CompilerNotFound, "no C compiler 'surely-not-cc -x'"),
+        ({"cc": "false"}, KernelCompileError, "false does not link"),
+    ],
+)
 def test_arguments_of_a_build(fake, tmp_path, options, error, why):
     with pytest.raises(error, match=why):
         ahead.compile_library(fake.source, tmp_path / "x.so", **options)
@@ -160,8 +172,9 @@ def test_arguments_of_a_build(fake, tmp_path, options, error, why):
 
 
 def test_target():
-    assert ahead.Target.of(None, None) == ahead.Target(f"{platform.machine()}-unknown-linux-gnu",
-                                                       {"x86_64": "x86-64"}.get(platform.machine(), "generic"))
+    assert ahead.Target.of(None, None) == ahead.Target(
+        f"{platform.machine()}-unknown-linux-gnu", {"x86_64": "x86-64"}.get(platform.machine(), "generic")
+    )
     arm = ahead.Target.of("aarch64-linux-gnu", None)
     assert (arm.cpu, arm.options()) == ("generic", ("--target-triple", "aarch64-linux-gnu", "--target-cpu", "generic"))
     assert ahead.Target.of(None, "native").options() == ("--target-triple", f"{platform.machine()}-unknown-linux-gnu")
@@ -185,30 +198,42 @@ def test_command(fake, tmp_path, capsys):
 
 
 # ---- run paths
-@pytest.mark.parametrize("flags", [["-Wl,-rpath,/some/where/lib", "-Wl,--enable-new-dtags"],
-                                   ["-Wl,-rpath,/some/where/lib", "-Wl,--disable-new-dtags"], []])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-Wl,-rpath,/some/where/lib", "-Wl,--enable-new-dtags"],
+        ["-Wl,-rpath,/some/where/lib", "-Wl,--disable-new-dtags"],
+        [],
+    ],
+)
 def test_run_paths_are_taken_out(tmp_path, flags):
     source, library = tmp_path / "f.c", tmp_path / "f.so"
     source.write_text("#include <math.h>\ndouble f(double x) { return cos(x); }\n")
-    subprocess.run([native.COMPILERS[0], "-shared", "-fPIC", source, "-o", library, *flags, "-lm"], check=True,
-                   env=native.environment())
+    subprocess.run(
+        [native.COMPILERS[0], "-shared", "-fPIC", source, "-o", library, *flags, "-lm"],
+        check=True,
+        env=native.environment(),
+    )
     before = read_elf(library)
     assert before.runpath == ("/some/where/lib" if flags else "")
     digest = code_digest(library)
     assert drop_run_path(library) == bool(flags)
     after = read_elf(library)
-    assert (after.runpath, after.needed, after.exports, after.imports) == ("", before.needed, before.exports, before.imports)
+    assert after.runpath == ""
+    assert (after.needed, after.exports, after.imports) == (before.needed, before.exports, before.imports)
     assert code_digest(library) == digest
     assert not drop_run_path(library)
-    run_code("-c", f"import ctypes; f = ctypes.CDLL({str(library)!r}).f; f.restype = ctypes.c_double; assert f is not None")
+    run_code("-c", f"import mojoview as mv; assert mv.load_library({str(library)!r}, 'double f(double)').f(0) == 1")
 
 
 def test_damaged_files_are_refused_and_not_changed(tmp_path):
     whole, path, rng = Path(_lease.__file__).read_bytes(), tmp_path / "x.so", np.random.default_rng(3)
     table, outcomes = int.from_bytes(whole[40:48], "little"), set()
-    for _ in range(200):
+    cuts = [whole[:n] for n in (16, 60, 1000, len(whole) // 2)]
+    for _ in range(100):
         at = table + int(rng.integers(0, 64 * 28))
-        data = whole[:at] + rng.bytes(2) + whole[at + 2:]
+        cuts.append(whole[:at] + rng.bytes(8) + whole[at + 8 :])
+    for data in cuts:
         path.write_bytes(data)
         for read in (code_digest, drop_run_path):
             try:
@@ -237,8 +262,11 @@ print(len(said) > 0, m.library)
 @pytest.mark.mojo
 def test_two_processes_compile_once_and_the_result_can_be_moved(tmp_path):
     environment = os.environ | {"MOJOVIEW_CACHE_DIR": str(tmp_path / "cache")}
-    pair = [subprocess.Popen([sys.executable, "-W", "error", "-c", TWICE, SAXPY], env=environment, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-W", "error", "-c", TWICE, SAXPY]
+    pair = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     said = [process.communicate(timeout=280) for process in pair]
     assert [error for _, error in said] == ["", ""]
     assert sorted(out.split()[0] for out, _ in said) == ["False", "True"]
@@ -250,44 +278,14 @@ def test_two_processes_compile_once_and_the_result_can_be_moved(tmp_path):
         assert trace.encode() not in data
 
 
-@pytest.fixture(scope="session")
-def real(tmp_path_factory):
-    """saxpy.mojo for the least CPU of this architecture."""
-    target = tmp_path_factory.mktemp("real") / "libsaxpy.so"
-    ahead.compile_library(SAXPY, target)
-    return target
-
-
-@pytest.mark.mojo
-def test_real_library_runs_where_no_compiler_is(real, tmp_path):
-    for file in (real, ahead.description_path(real)):
-        shutil.copy(file, tmp_path)
-    code = """
-import os, sys
-os.environ["MOJO"] = "/nowhere"
-import mojoview as mv, numpy as np
-m, y = mv.load_library(sys.argv[1]), np.ones(5)
-m.saxpy(2.0, np.arange(10.0)[::2], y)
-assert y.tolist() == [1, 5, 9, 13, 17]
-try:
-    m.saxpy(1.0, y, y)
-except mv.OverlapError:
-    print("ok")
-"""
-    assert run_code("-c", code, str(tmp_path / real.name)) == "ok\n"
-    elf = read_elf(real)
-    assert (elf.runpath, elf.needed) == ("", [])
-    assert b"site-packages" not in real.read_bytes()
-
-
 DRIVER = r"""
 #include <stdio.h>
 #include "abi.h"
 int64_t saxpy(double a, const mv_desc *x, const mv_desc *y);
 int main(void) {
     double xs[5] = {0, 1, 2, 3, 4}, ys[5] = {1, 1, 1, 1, 1};
-    _Alignas(64) mv_desc x = {.data = xs, .size = 5, .stride = {1}, .ndim = 1, .dtype_code = 2, .dtype_bits = 64, .dtype_lanes = 1,
-                              .itemsize = 8, .struct_bytes = 256, .abi_version = 1, .shape = {5}, .strides = {8}};
+    _Alignas(64) mv_desc x = {.data = xs, .size = 5, .stride = {1}, .ndim = 1, .dtype_code = 2, .dtype_bits = 64,
+                              .dtype_lanes = 1, .itemsize = 8, .struct_bytes = 256, .abi_version = 1, .shape = {5}, .strides = {8}};
     mv_desc y = x;
     y.data = ys;
     long status = (long)saxpy(2.0, &x, &y);
@@ -301,7 +299,10 @@ int main(void) {
 @pytest.mark.mojo
 def test_library_for_the_other_architecture(tmp_path):
     """Its kernel runs under emulation; this machine refuses it by name."""
-    compiler, emulator = f"{OTHER}-linux-gnu-gcc", next(filter(shutil.which, (f"qemu-{OTHER}", f"qemu-{OTHER}-static")), None)
+    compiler, emulator = (
+        f"{OTHER}-linux-gnu-gcc",
+        next(filter(shutil.which, (f"qemu-{OTHER}", f"qemu-{OTHER}-static")), None),
+    )
     if not shutil.which(compiler) or not emulator:
         pytest.skip(f"{compiler} and qemu-{OTHER} are not both installed")
     library = tmp_path / "libsaxpy.so"
@@ -311,7 +312,14 @@ def test_library_for_the_other_architecture(tmp_path):
     with pytest.raises(KernelError, match=f"was compiled for {OTHER}, this machine is {platform.machine()}"):
         mv.load_library(library)
     (tmp_path / "driver.c").write_text(DRIVER)
-    subprocess.run([compiler, tmp_path / "driver.c", library, f"-I{mv.get_include()}", "-o", tmp_path / "driver"], check=True)
-    done = subprocess.run([emulator, "-L", f"/usr/{OTHER}-linux-gnu", "-E", f"LD_LIBRARY_PATH={tmp_path}", tmp_path / "driver"],
-                          capture_output=True, text=True, timeout=120, check=False)
+    subprocess.run(
+        [compiler, tmp_path / "driver.c", library, f"-I{mv.get_include()}", "-o", tmp_path / "driver"], check=True
+    )
+    done = subprocess.run(
+        [emulator, "-L", f"/usr/{OTHER}-linux-gnu", "-E", f"LD_LIBRARY_PATH={tmp_path}", tmp_path / "driver"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.stdout, done.stderr, done.returncode) == ("0 1 5 9 5\n", "", 0)

@@ -40,9 +40,13 @@ def test_ctypes_function(plain):
     own = mv.from_function(plain.dot, sizes={"x0": ("x1", "x2")})
     assert own(np.ones(4), np.ones(4)) == 4
     assert [p.role for p in own.signature.params] == ["inout", "inout"]
-    for wrong in ("float dot(size_t, const double *, const double *)", "double dot(int n, const double *, const double *)",
-                  "double dot(size_t n, const float *, const double *)", "double dot(size_t n, const double *x)",
-                  "double dot(size_t n, double x, const double *y)"):
+    for wrong in (
+        "float dot(size_t, const double *, const double *)",
+        "double dot(int n, const double *, const double *)",
+        "double dot(size_t n, const float *, const double *)",
+        "double dot(size_t n, const double *x)",
+        "double dot(size_t n, double x, const double *y)",
+    ):
         with pytest.raises(DeclarationError, match="but the object says"):
             mv.from_function(plain.dot, wrong)
 
@@ -61,9 +65,15 @@ def test_callback_of_ctypes():
     assert seen == [(1.5, True, 255, 0.5)]
 
 
-@pytest.mark.parametrize("kind", [
-    ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p), ctypes.CFUNCTYPE(ctypes.py_object), ctypes.CFUNCTYPE(ctypes.c_longdouble),
-    ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_int)))])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p),
+        ctypes.CFUNCTYPE(ctypes.py_object),
+        ctypes.CFUNCTYPE(ctypes.c_longdouble),
+        ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_int))),
+    ],
+)
 def test_ctypes_types_that_are_no_numbers(kind):
     with pytest.raises(DeclarationError, match="no numbers"):
         mv.from_function(kind(1234))
@@ -95,9 +105,19 @@ cdef api double shifted(double x, void *user) noexcept nogil:
 cdef api object thing(object x):
     return x
 """)
-    for command in ([sys.executable, "-m", "cython", "-3", source],
-                    [build.COMPILERS[0], "-shared", "-fPIC", "-O0", f"-I{sysconfig.get_path('include')}",
-                     directory / "exported.c", "-o", directory / f"exported{sysconfig.get_config_var('EXT_SUFFIX')}"]):
+    for command in (
+        [sys.executable, "-m", "cython", "-3", source],
+        [
+            build.COMPILERS[0],
+            "-shared",
+            "-fPIC",
+            "-O0",
+            f"-I{sysconfig.get_path('include')}",
+            directory / "exported.c",
+            "-o",
+            directory / f"exported{sysconfig.get_config_var('EXT_SUFFIX')}",
+        ],
+    ):
         subprocess.run(command, check=True, timeout=200, env=build.environment())
     (binary,) = directory.glob("exported*.so")
     spec = importlib.util.spec_from_file_location("exported", binary)

@@ -141,7 +141,7 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
     -----
     Library and signatures appear when both are complete. Thread safety: may be called from any thread.
     """
-    target, output = Target.of(target_triple, target_cpu), Path(output).absolute()
+    target, asked, output = Target.of(target_triple, target_cpu), Path(output), Path(output).absolute()
     if any(flag.startswith("--target-cpu") for flag in flags):
         raise ArgumentError("compile: give the CPU with --target-cpu of its own, not among the flags")
     build = Build.of(source, flags, find_compiler())
@@ -156,7 +156,8 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
             _publish(work / "kernels.so", output, 0o755)
             _publish(_written(work / "kernels.json", description), description_path(output), 0o644)
             if depfile is not None:
-                rule = [_escaped(output), ":", *map(_escaped, files(build.file, build.search))]
+                # ninja knows the library by the name that it was asked for with
+                rule = [_escaped(asked), ":", *map(_escaped, files(build.file, build.search))]
                 _publish(_written(work / "depfile", " ".join(rule) + "\n"), Path(depfile).absolute(), 0o644)
         except OSError as error:
             where = error.filename2 or error.filename

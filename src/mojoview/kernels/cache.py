@@ -25,7 +25,7 @@ from typing import Any
 from mojoview.kernels.description import plain_signature, read_signature, seal
 from mojoview.kernels.elf import read_elf
 from mojoview.kernels.exports import Exports
-from mojoview.memory.errors import ArgumentError, CacheError, CompileTimeoutError, MojoViewError
+from mojoview.memory.errors import ArgumentError, CacheError, CompileTimeoutError, KernelValueError, MojoViewError
 
 __all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files"]
 
@@ -323,11 +323,11 @@ def _describe(key: str, library: Path, exports: Exports) -> dict[str, Any]:
 def _verified(entry: Path, key: str) -> Exports:
     body = json.loads((entry / DESCRIPTION).read_bytes())
     if body.pop("seal") != seal(body) or body["key"] != key:
-        raise ValueError("the description does not carry its own checksum")
+        raise KernelValueError("the description does not carry its own checksum")
     if _digest((entry / LIBRARY).read_bytes()) != body["library"]:
-        raise ValueError("the library is not the one described")
+        raise KernelValueError("the library is not the one described")
     kernels = {s.name: s for s in map(read_signature, body["kernels"])}
     refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
     if not kernels.keys() <= read_elf(entry / LIBRARY).exports:
-        raise ValueError("the library lacks a kernel of the description")
+        raise KernelValueError("the library lacks a kernel of the description")
     return Exports(kernels, refused, str(body["doc"]))

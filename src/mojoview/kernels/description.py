@@ -11,6 +11,7 @@ from typing import Any
 
 from mojoview.kernels.exports import ELEMENTS, ROLES, SCALARS
 from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import KernelValueError
 
 __all__ = ["plain_signature", "read_signature", "seal"]
 
@@ -38,19 +39,19 @@ def read_signature(plain: Mapping[str, Any]) -> Signature:
 
     Raises
     ------
-    ValueError, KeyError, TypeError, AttributeError
+    KernelValueError, KeyError, TypeError, AttributeError
         It is none. Whoever reads a file expects all of these.
     """
     fields = dict(plain)
     if fields.pop("sizes", []):  # only declarations of C functions have them, and those are not kept
-        raise ValueError("a compiled kernel has no sizes that are filled in")
+        raise KernelValueError("a compiled kernel has no sizes that are filled in")
     params = tuple(_param(**p) for p in fields.pop("params"))
     signature = Signature(params=params, **fields)
     strings = (signature.name, signature.doc, signature.text, signature.result)
     valid = (all(type(s) is str for s in strings) and signature.result in RESULTS and type(signature.masks) is bool
              and signature.shapes == "free")
     if not valid:
-        raise ValueError(f"no signature: {plain}")
+        raise KernelValueError(f"no signature: {plain}")
     return signature
 
 
@@ -61,5 +62,5 @@ def _param(**fields: Any) -> Param:
              and (p.ndim is None or (type(p.ndim) is int and 1 <= p.ndim <= 8))
              and (p.default is inspect.Parameter.empty or type(p.default) in (bool, int, float)))
     if not valid:
-        raise ValueError(f"no parameter: {fields}")
+        raise KernelValueError(f"no parameter: {fields}")
     return p

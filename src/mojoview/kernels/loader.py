@@ -67,9 +67,10 @@ def load(path: str | os.PathLike[str], *, flags: Sequence[str] = (), progress: C
 
     Notes
     -----
-    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. Where it cannot be
-    written (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread safety: may be
-    called from several threads and processes at once; one of them compiles.
+    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. It takes at most
+    MOJOVIEW_CACHE_LIMIT bytes (`300M`; by default 1 GiB), apart from what running processes have loaded. Where it
+    cannot be written (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread
+    safety: may be called from several threads and processes at once; one of them compiles.
 
     Examples
     --------
