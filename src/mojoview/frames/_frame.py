@@ -304,14 +304,17 @@ _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 # -------------------------------------------------------------------------------------------------------
 
 
+new = object.__new__
+
+
 def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing, layout: Layout) -> FrameView:
     """A FrameView of a DataFrame. Work for each block only, where the blocks are plain numbers taken as they are."""
     snapshot = take_snapshot(df, positions)
-    made = FrameView.__new__(FrameView)
+    made = new(FrameView)
     made._snapshot = snapshot
     made._may_copy = copy != "never"
-    made.index = df.index
-    made.columns = df.columns if positions is None else df.columns[list(positions)]
+    columns, made.index = snapshot.axes
+    made.columns = columns if positions is None else columns[list(positions)]
     if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
     else:
