@@ -285,7 +285,8 @@ int64_t saxpy(double a, const mv_desc *x, const mv_desc *y);
 int main(void) {
     double xs[5] = {0, 1, 2, 3, 4}, ys[5] = {1, 1, 1, 1, 1};
     _Alignas(64) mv_desc x = {.data = xs, .size = 5, .stride = {1}, .ndim = 1, .dtype_code = 2, .dtype_bits = 64,
-                              .dtype_lanes = 1, .itemsize = 8, .struct_bytes = 256, .abi_version = 1, .shape = {5}, .strides = {8}};
+                              .dtype_lanes = 1, .itemsize = 8, .struct_bytes = 256, .abi_version = 1, .shape = {5},
+                              .strides = {8}};
     mv_desc y = x;
     y.data = ys;
     long status = (long)saxpy(2.0, &x, &y);

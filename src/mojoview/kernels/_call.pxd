@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
 from mojoview.kernels._pool cimport mv_run
+from mojoview.kernels._sizes cimport mv_sizes
 from mojoview.memory.abi cimport mv_desc, mv_value
 
 
@@ -41,20 +42,6 @@ cdef extern from "foreign.h" nogil:
         int returns
         int gives
         uint8_t pass_ "pass"[14]
-
-
-cdef extern from "sizes.h":
-    ctypedef struct mv_size:
-        int64_t value
-        int64_t most
-        int place
-        int count
-        uint8_t array[14]
-        signed char axis[14]
-    ctypedef struct mv_sizes:
-        int count
-        int passed
-        mv_size size[14]
 
 
 cdef extern from "frame.h":

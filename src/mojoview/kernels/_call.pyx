@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
+from mojoview.kernels._sizes cimport fill_sizes, learn_sizes
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
@@ -24,7 +25,6 @@ import numpy as np
 
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
 from mojoview.kernels.signature import check_signature
-from mojoview.kernels.sizes import misfit_error, plan_sizes
 from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import ArgumentError, DTypeError, KernelError, KernelOverflowError, KernelValueError, ShapeError
 from mojoview.views import view
@@ -77,14 +77,6 @@ cdef extern from "foreign.h" nogil:
     mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars)
     int64_t mv_foreign_word(const mv_foreign *f, mv_value returned)
     int64_t mv_foreign_run(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run)
-
-cdef extern from "sizes.h" nogil:
-    ctypedef struct mv_misfit:
-        int size
-        int extent
-        int64_t expected
-        int64_t came
-    int32_t mv_fill_sizes(const mv_sizes *sizes, mv_desc *const *arrays, mv_value *scalars, int given, mv_misfit *misfit)
 
 cdef extern from "frame.h" nogil:
     int raise_pending "mv_raise_pending"() except -1
@@ -566,7 +558,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
     cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
     if self.sizes.count:
-        fill_sizes(self, frame)
+        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.values)
     for k in range(self.spec.arrays):
         if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
             # nothing is missing: the kernel need not know that there is a mask
@@ -600,14 +592,6 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
     if self.return_code == MV_UINT:
         return returned.u64 << unused >> unused
     return <int64_t>(returned.u64 << unused) >> unused
-
-
-cdef int fill_sizes(Kernel self, mv_frame *frame) except -1:
-    cdef mv_misfit misfit
-    cdef int32_t status = mv_fill_sizes(&self.sizes, frame.args, frame.values, self.values, &misfit)
-    if status:
-        raise misfit_error(self.signature, status, misfit.size, misfit.extent, misfit.expected, misfit.came)
-    return 0
 
 
 cdef int check_splittable(Kernel self, mv_frame *frame) except -1:
@@ -673,26 +657,6 @@ cdef int learn(Kernel self, object signature) except -1:
     self.values = values
     self.signature = signature
     self.vectorcall = call_kernel
-    return 0
-
-
-cdef int learn_sizes(Kernel self, object signature) except -1:
-    """Puts the sizes that are filled in among what a foreign function is passed."""
-    cdef mv_size *size
-    cdef int k, n
-    passes = [self.foreign.pass_[k] for k in range(self.foreign.params)]
-    for n, (place, scalar, value, most, extents) in enumerate(plan_sizes(signature, MV_MAX_PARAMS)):
-        size = &self.sizes.size[n]
-        size.value, size.most, size.place, size.count = value, most, scalar, len(extents)
-        for k, (number, axis) in enumerate(extents):
-            size.array[k], size.axis[k] = number, axis
-        if scalar >= 0:
-            passes.insert(place, MV_PASS_INT)
-            self.sizes.passed += 1
-        self.sizes.count += 1
-    for k, how in enumerate(passes):
-        self.foreign.pass_[k] = how
-    self.foreign.params = len(passes)
     return 0
 
 
@@ -776,7 +740,7 @@ cdef class Kernel:
         if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         learn(self, signature)
-        learn_sizes(self, signature)
+        learn_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
         self.foreign.address = index(address)
         self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
         gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
