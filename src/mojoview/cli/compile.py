@@ -14,7 +14,7 @@ __all__ = ["add_arguments", "compile_file", "describe"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a .mojo file")
+    parser.add_argument("file", help="a .mojo file, or a package: a directory with an __init__.mojo")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the library to write; OUT.json beside it"
                         " holds the signatures")
     parser.add_argument("--target-cpu", metavar="CPU", help="the least CPU it has to run on, for example x86-64-v3,"

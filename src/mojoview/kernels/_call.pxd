@@ -91,6 +91,9 @@ cdef class Kernel:
     cdef uint8_t return_bits
     cdef object call_form            # inspect.Signature
     cdef object handler              # called instead, with the arguments as they came; None for most kernels
+    cdef bint helped                 # some arguments are not the caller's to pass
+    cdef object plan                 # what calls of a foreign function may leave out
+    cdef object origin               # makes the exceptions of failures; None for most kernels
     cdef object keeper               # keeps the code loaded
     cdef readonly object signature
     cdef object __weakref__

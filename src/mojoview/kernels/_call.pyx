@@ -23,6 +23,7 @@ from operator import index
 
 import numpy as np
 
+from mojoview.kernels.arguments import Plan, outcome, told
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
 from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
@@ -240,6 +241,7 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
     return enter(frame, at, <View>shared)
 
 
+cdef dict NO_OPTIONS = {}
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
 
 
@@ -314,7 +316,7 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
     if kwnames is NULL and given == self.params:
         if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
             return finish_plain(self, option)
-        if self.handler is not None:
+        if self.handler is not None or self.helped or (self.foreign.address and any_of_python(self, args)):
             return call_slowly(self, args, given, kwnames)
         run.threads = 0 if self.foreign.address == 0 else 1
         run.axis = NO_AXIS
@@ -326,8 +328,18 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
 cdef inline object finish_plain(Kernel self, mv_value returned):
     cdef int64_t word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_status(self.signature, word)
+        raise_failure(self, word)
     return None
+
+
+cdef inline bint any_of_python(Kernel self, PyObject *const *args) noexcept:
+    """Whether an array argument is a list, a tuple or a dict, or an output is left to be made."""
+    cdef int k
+    for k in range(self.spec.arrays):
+        obj = <object>args[self.array_at[k]]
+        if type(obj) is list or type(obj) is tuple or type(obj) is dict or obj is None:
+            return True
+    return False
 
 
 cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
@@ -342,10 +354,15 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
-    own, options = bind(self.signature, self.call_form, positional, keywords)
+    own, options = None if keywords or self.plan is None else self.plan.fill(positional), NO_OPTIONS
+    if own is None:
+        own, options = bind(self.signature, self.call_form, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
-    threads = options["threads"]
+    threads = options.get("threads")
+    back, message = None, None
+    if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
+        own, back, message = self.plan.prepare(own)
     run.threads = thread_count(threads)
     if self.foreign.address and threads is None:
         run.threads = 1
@@ -358,7 +375,11 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
-    return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
+    try:
+        result = invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
+    except BaseException as error:
+        raise told(error, message)
+    return outcome(result, back) if back else result
 
 
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
@@ -455,6 +476,14 @@ cdef int raise_status(object signature, int64_t word) except -1:
     if status == MV_E_INTERRUPTED and PyErr_Occurred() is not NULL:
         raise_pending()
     raise failure(signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
+
+
+cdef int raise_failure(Kernel self, int64_t word) except -1:
+    """The same for a function that may know where its source stands."""
+    cdef int status = <int>(word & 0xff)
+    if self.origin is None or status == MV_E_INTERRUPTED:
+        return raise_status(self.signature, word)
+    raise self.origin.failure(self.signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
 
 
 cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
@@ -581,7 +610,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_status(self.signature, word)
+        raise_failure(self, word)
     if self.foreign.gives != MV_GIVES_VALUE:
         return None
     if self.return_code == MV_FLOAT:
@@ -702,8 +731,8 @@ cdef class Kernel:
         self.common = -1
 
     @staticmethod
-    def from_address(signature, address, *, owner):
-        """from_address(signature, address, *, owner)
+    def from_address(signature, address, *, owner, origin=None):
+        """from_address(signature, address, *, owner, origin=None)
 
         A kernel from the address of a function with a C ABI.
 
@@ -714,6 +743,8 @@ cdef class Kernel:
         address : int
         owner : object
             Kept for as long as the kernel lives, so that the code stays loaded; required.
+        origin : Origin, optional
+            Makes the exceptions of failures: `origin.failure(signature, code, index)`.
 
         Returns
         -------
@@ -760,7 +791,10 @@ cdef class Kernel:
             raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
         mv_plain_plan(&self.plain, &self.spec, self.array_at,
                       self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
-        self.call_form = call_form(signature, (("threads", None),), True)
+        self.plan = Plan(signature)
+        self.call_form = call_form(signature, (("threads", None),), True, self.plan.left_out)
+        self.helped = self.plan.helped
+        self.origin = origin
         self.keeper = owner
         return self
 

@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +21,8 @@ from mojoview.kernels.build import Build
 from mojoview.kernels.compiler import find_compiler, run_together
 from mojoview.kernels.description import plain_signature, read_signature, seal
 from mojoview.kernels.elf import code_digest, read_elf
-from mojoview.kernels.exports import Exports, examine
-from mojoview.kernels.source import files, outline
+from mojoview.kernels.exports import Exports
+from mojoview.kernels.source import files
 from mojoview.memory.errors import (
     ArgumentError,
     CompilerNotFound,
@@ -109,7 +108,7 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
     Parameters
     ----------
     source : path-like
-        A .mojo file.
+        A .mojo file, or a package.
     output : path-like
         The library. Its signatures go to a file of that name with `.json` behind it.
     target_triple, target_cpu : str, optional
@@ -157,7 +156,9 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
             _publish(_written(work / "kernels.json", description), description_path(output), 0o644)
             if depfile is not None:
                 # ninja knows the library by the name that it was asked for with
-                rule = [_escaped(asked), ":", *map(_escaped, files(build.file, build.search))]
+                members = [file for file, _ in build.inputs.members]
+                counted = [file for file in files(build.file, build.search) if file != build.file]
+                rule = [_escaped(asked), ":", *map(_escaped, dict.fromkeys(members + counted))]
                 _publish(_written(work / "depfile", " ".join(rule) + "\n"), Path(depfile).absolute(), 0o644)
         except OSError as error:
             where = error.filename2 or error.filename
@@ -167,42 +168,25 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
 
 def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[str], None] | None,
            timeout: float) -> Exports:
-    """Object, types and documentation side by side, then the link; leaves `kernels.so` in `work`."""
-    name, begin = build.file.name, time.monotonic()
-    include = [part for directory in build.search for part in ("-I", directory)]
-    json_format = ("--diagnostic-format", "json")
-    command = [build.compiler.path, "build", *build.options, *include, *json_format, build.file]
-    if progress:
-        progress(f"compiling {name} with {build.compiler}")
-    runs = run_together({
-        "build": [*command, "--emit", "object", "-o", work / "kernels.o"],
-        "types": [*command, "--emit", "llvm", "-o", work / "kernels.ll"],
-        "doc": [build.compiler.path, "doc", *include, *json_format, build.file],
-    }, work, timeout=timeout, tick=progress and (lambda seconds: progress(f"compiling {name}: {seconds:.0f} s")))
-    for run in runs.values():
-        if run.code:
-            raise build.refusal(run)
-    # -lm for what the compiler leaves to the C library; nothing else is looked for
-    link = [*linker, "-shared", "-o", str(work / "kernels.so"), str(work / "kernels.o"), "-Wl,--as-needed", "-lm"]
-    linked = run_together({"link": link}, work, timeout=timeout)["link"]
-    if linked.code:
-        raise KernelCompileError(f"compile: {linker[0]} does not link {name}\n{linked.stderr.strip()}")
-    elf = read_elf(work / "kernels.so")
-    if runtime := sorted(symbol for symbol in elf.imports if re.match("KGEN_|AsyncRT_|M_", symbol)):
+    """Compiles and links; leaves `kernels.so` in `work`."""
+    name = build.inputs.path.name
+
+    def link(made: Path, library: Path) -> None:
+        # -lm for what the compiler leaves to the C library; nothing else is looked for
+        command = [*linker, "-shared", "-o", str(library), str(made), "-Wl,--as-needed", "-lm"]
+        linked = run_together({"link": command}, work, timeout=timeout)["link"]
+        if linked.code:
+            raise KernelCompileError(f"compile: {linker[0]} does not link {name}\n{linked.stderr.strip()}")
+
+    exports = build.run(work / "kernels.so", progress, timeout, link)
+    imports = read_elf(work / "kernels.so").imports
+    if runtime := sorted(symbol for symbol in imports if re.match("KGEN_|AsyncRT_|M_", symbol)):
         raise KernelCompileError(f"compile: {name} needs Mojo's runtime library ({', '.join(runtime[:3])}), which is"
                                  " not there where no compiler is: kernels that print, raise, allocate, use String or"
                                  " check bounds need it")
-    try:
-        source = outline(build.file.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise build.unreadable(error) from error
-    llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
-    exports = examine(elf.exports, source, runs["doc"].stdout, llvm)
     if not exports.kernels:
         reasons = "".join(f"\n{symbol}: {why}" for symbol, why in exports.refused.items())
         raise KernelCompileError(f"compile: {name} has no kernel{reasons}")
-    if progress:
-        progress(f"compiled {name} in {time.monotonic() - begin:.1f} s")
     return exports
 
 

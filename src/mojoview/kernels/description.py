@@ -59,7 +59,7 @@ def _param(**fields: Any) -> Param:
     p = Param(**fields)
     valid = (type(p.name) is str and p.role in {*ROLES.values(), "value"}
              and p.dtype in DTYPES and p.passing in PASSINGS and (p.role == "value") == (p.passing == "value")
-             and (p.ndim is None or (type(p.ndim) is int and 1 <= p.ndim <= 8))
+             and (p.ndim is None or (type(p.ndim) is int and 0 <= p.ndim <= 8))
              and (p.default is inspect.Parameter.empty or type(p.default) in (bool, int, float)))
     if not valid:
         raise KernelValueError(f"no parameter: {fields}")

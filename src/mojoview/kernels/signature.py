@@ -29,7 +29,8 @@ class Param:
         NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel
         that has several variants.
     ndim : int or None
-        Dimensions an array must have; None takes any.
+        Dimensions an array must have; None takes any. 0, with a pointer: one number that the kernel updates (`mut` in
+        Mojo).
     passing : {"descriptor", "pointer", "value"}
         How an array travels: as `const mv_desc *`, or as a bare element pointer (then it must be C-contiguous).
     default : object
@@ -46,6 +47,17 @@ class Param:
     @property
     def writes(self) -> bool:
         return self.role in ("inout", "out")
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number that travels by reference."""
+        return self.ndim == 0 and self.passing == "pointer"
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it takes the words of a failure, as the last parameter `message: Out[DType.uint8]`; callers do not
+        pass it."""
+        return (self.name, self.role, self.dtype, self.ndim) == ("message", "out", "uint8", 1)
 
 
 @dataclass(frozen=True, slots=True)
