@@ -15,6 +15,7 @@ import pytest
 
 import mojoview as mv
 from mojoview.kernels import build
+from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.failures import ErrorTable
 from mojoview.kernels.inputs import root_of
 from mojoview.memory import errors
@@ -90,6 +91,24 @@ def test_what_load_does_not_take(fake, monkeypatch, path, options, words):
     with pytest.raises(errors.ArgumentError, match=words):
         mv.load(path, **options)
     assert fake.lines == []
+
+
+def test_every_module_of_a_package_counts_for_its_key(fake):
+    package = fake.root / "pack"
+    for name in ("__init__", "one", "inner/__init__", "inner/two", "no_package/three"):
+        file = package / f"{name}.mojo"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(ADD.replace("add", name.replace("/", "_")) if "__init__" not in name else "")
+    given = build.Build.of(package, (), find_compiler())
+    assert [dotted for _, dotted in given.inputs.members] == ["pack.__init__", "pack.inner.__init__", "pack.inner.two",
+                                                              "pack.one"]
+    root = given.inputs.file.read_text()
+    assert root.startswith("from pack.inner.two import `inner_two` as e0\nfrom pack.one import `one` as e1\n\n@export(")
+    keys = {given.key()}
+    for name in ("one", "inner/two", "__init__"):
+        (package / f"{name}.mojo").write_text("# something else")
+        keys.add(build.Build.of(package, (), find_compiler()).key())
+    assert len(keys) == 4
 
 
 def test_the_root_of_several_files_refers_to_what_can_be_a_kernel(tmp_path):

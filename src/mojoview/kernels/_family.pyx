@@ -2,7 +2,6 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 
 from types import MappingProxyType
 
@@ -21,7 +20,6 @@ cdef extern from "Python.h":
     object PyVectorcall_Call(object callable, object args, object kwargs)
     object PyObject_Vectorcall(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     PyObject **PySequence_Fast_ITEMS(object)
-    PyObject *PyObject_GetAttr(PyObject *obj, object name) except NULL
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     void PyType_Modified(type)
     ctypedef struct CallableType "PyTypeObject":
@@ -34,7 +32,6 @@ cdef enum:
     MOST = 14  # parameters of a kernel
 
 cdef object NDARRAY = np.ndarray
-cdef str DTYPE = "dtype"
 
 
 @cython.final
@@ -193,10 +190,12 @@ cdef object call_family(object callable, PyObject *const *args, size_t nargsf, P
     cdef PyObject *came[MOST]
     cdef PyObject **row = self.dtype
     cdef int k, member = 0, found = 0
-    # dtypes of plain numbers in native order are single objects, held by the array: their addresses tell them apart
-    while found < self.deciding and self.at[found] < given and type(<object>args[self.at[found]]) is NDARRAY:
-        came[found] = PyObject_GetAttr(args[self.at[found]], DTYPE)
-        Py_DECREF(<object>came[found])
+    # dtypes of plain numbers in native order are single objects that live on: their addresses tell them apart
+    while found < self.deciding and self.at[found] < given:
+        dtype = getattr(<object>args[self.at[found]], "dtype", None)
+        if dtype is None:
+            break
+        came[found] = <PyObject *>dtype
         found += 1
     if found == self.deciding:
         for member in range(self.members):
