@@ -162,7 +162,7 @@ def test_sizes_and_declarations_that_contradict_each_other(plain, text, sizes, w
 def test_status_and_scalar_results(plain):
     lib = mv.load_library(plain, "mv_status check(const double *x, size_t n); float half(float)")
     assert lib.check(np.ones(3)) is None
-    with pytest.raises(KernelValueError, match=r"check\(\)"):
+    with pytest.raises(KernelValueError, match="kernel check"):
         lib.check(-np.ones(3))
     assert lib.half(3.0) == 1.5
     assert mv.load_library(plain, "int check(const double *x, size_t n)").check(-np.ones(3)) == 14
