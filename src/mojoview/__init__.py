@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from mojoview.kernels.decorator import kernel
     from mojoview.kernels.hook import enable_hook
     from mojoview.kernels.include import get_mojo_include
+    from mojoview.kernels.library import load_library
     from mojoview.kernels.loader import load
     from mojoview.kernels.members import python_attribute, python_callable
     from mojoview.kernels.module import KernelModule
+    from mojoview.kernels.pointers import from_function
     from mojoview.sharing import (
         Pool,
         SegmentInfo,
@@ -93,12 +95,14 @@ __all__ = [
     "build_config",
     "cleanup",
     "enable_hook",
+    "from_function",
     "from_ptr",
     "get_include",
     "get_mojo_include",
     "kernel",
     "kernels",
     "load",
+    "load_library",
     "map_file",
     "python_attribute",
     "python_callable",
@@ -118,6 +122,8 @@ _LATER = {
     "load": "mojoview.kernels.loader",
     "python_attribute": "mojoview.kernels.members",
     "python_callable": "mojoview.kernels.members",
+    "from_function": "mojoview.kernels.pointers",
+    "load_library": "mojoview.kernels.library",
     "Ring": "mojoview.sharing.ring",
     "safe_call": "mojoview.flow",
 } | dict.fromkeys(

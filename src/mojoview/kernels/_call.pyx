@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
+from mojoview.kernels._sizes cimport fill_sizes, learn_sizes
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
@@ -588,6 +589,8 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
     cdef int k, unused
     cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
+    if self.sizes.count:
+        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.values)
     for k in range(self.spec.arrays):
         if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
             # nothing is missing: the kernel need not know that there is a mask
@@ -771,6 +774,7 @@ cdef class Kernel:
         if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         learn(self, signature)
+        learn_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
         self.foreign.address = index(address)
         self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
         gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}

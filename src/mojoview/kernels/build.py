@@ -12,7 +12,7 @@ from typing import Any
 
 from mojoview.kernels.compiler import Compiler, Run, host_cpu, run_together
 from mojoview.kernels.diagnostics import Diagnostic, parse, render
-from mojoview.kernels.elf import read_elf
+from mojoview.kernels.elf import drop_run_path, read_elf
 from mojoview.kernels.exports import Exports, Part, examine_parts
 from mojoview.kernels.include import get_mojo_include
 from mojoview.kernels.inputs import ROOT, Inputs
@@ -100,10 +100,12 @@ class Build:
         own = get_mojo_include()
         return list(dict.fromkeys(members + [file for file in found if own not in file.parents]))
 
-    def run(self, library: Path, progress: Callable[[str], None] | None, timeout: float) -> Exports:
+    def run(self, library: Path, progress: Callable[[str], None] | None, timeout: float,
+            link: Callable[[Path, Path], None] | None = None) -> Exports:
         """Compiles the file to `library`, beside which the compiler's other output goes.
 
-        The types come from `mojo doc` and a second compilation to LLVM text; all three run side by side.
+        `link`, where it is given, makes the library out of an object. The types come from `mojo doc` and a second
+        compilation to LLVM text; all three run side by side.
 
         Raises
         ------
@@ -117,10 +119,11 @@ class Build:
         if progress:
             progress(f"compiling {name} with {self.compiler}")
         members, package = self.inputs.members, self.inputs.package
+        made = library.with_suffix(".o") if link else library
         described = [package] if package else [file for file, _ in members]
         docs = [f"doc{k or ''}" for k in range(len(described))]
         runs = run_together({
-            "build": [*build, "--emit", "shared-lib", "-o", library],
+            "build": [*build, "--emit", "object" if link else "shared-lib", "-o", made],
             "types": [*build, "--emit", "llvm", "-o", work / "kernels.ll"],
             **{doc: [self.compiler.path, "doc", *include, *json_format, file]
                for doc, file in zip(docs, described, strict=True)},
@@ -128,12 +131,15 @@ class Build:
         for run in sorted(runs.values(), key=lambda run: run.code != 0, reverse=True):
             if run.code:
                 raise self.refusal(run)
+        if link:
+            link(made, library)
         try:
             parts = [Part(outline_of(file), runs[docs[0 if package else k]].stdout, dotted)
                      for k, (file, dotted) in enumerate(members)]
         except OSError as error:  # gone while it was compiled
             raise self.unreadable(error) from error
         llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
+        drop_run_path(library)  # the absolute path of this environment
         exports = examine_parts(read_elf(library).exports - {ROOT}, parts, llvm)
         if progress:
             progress(f"compiled {name} in {time.monotonic() - begin:.1f} s")
@@ -148,6 +154,7 @@ class Build:
             said = render(diagnostics)
         else:  # it died, or speaks another format
             diagnostics += [Diagnostic("error", d.message) for d in parse(run.stdout)]
-            said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), f"exit status {run.code}"]))
+            ended = f"exit status {run.code}" if run.code > 0 else f"killed by signal {-run.code}"
+            said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), ended]))
         refuses = f"load(): the Mojo compiler refuses {self.inputs.path.name}"
         return KernelCompileError(f"{refuses}\n{said}", tuple(diagnostics))

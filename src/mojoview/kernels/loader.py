@@ -16,6 +16,7 @@ from mojoview.kernels.cache import LIBRARY, Cache, cache_directory
 from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.exports import Exports
 from mojoview.kernels.module import KernelModule
+from mojoview.kernels.opening import open_library
 from mojoview.memory.errors import ArgumentError, KernelCompileError, KernelError, MojoViewError
 
 __all__ = ["load"]
@@ -86,9 +87,10 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
 
     Notes
     -----
-    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. Where it cannot be
-    written (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread safety: may be
-    called from several threads and processes at once; one of them compiles.
+    The cache is the directory MOJOVIEW_CACHE_DIR, else `mojoview` under XDG_CACHE_HOME or ~/.cache. It takes at most
+    MOJOVIEW_CACHE_LIMIT bytes (`300M`; by default 1 GiB), apart from what running processes have loaded. Where it
+    cannot be written (read-only, full), the file is compiled for this process alone, with a RuntimeWarning. Thread
+    safety: may be called from several threads and processes at once; one of them compiles.
 
     Examples
     --------
@@ -139,7 +141,7 @@ def _cached(cache: Cache, key: str, build: Build) -> KernelModule | None:
         return None
     library, exports = found
     try:
-        return _module(build, library, ctypes.CDLL(str(library)), exports)
+        return _module(build, library, open_library(library), exports)
     except OSError:
         return None  # it needs a library that has moved; building it again finds the new place
 
@@ -157,7 +159,7 @@ def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[s
                 stack.enter_context(cache.lock(key, timeout))
                 if (module := _cached(cache, key, build)) is not None:  # somebody else compiled it while we waited
                     return module
-                work = stack.enter_context(cache.workplace(key))
+                work = stack.enter_context(cache.scratch(key))
             except OSError as error:
                 _unusable(cache.root, error)
         if work is None:
@@ -172,6 +174,6 @@ def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[s
                 _unusable(cache.root, error)
         try:
             # a library without a place in the cache stays mapped after its file is gone
-            return _module(build, kept, ctypes.CDLL(str(kept or library)), exports)
+            return _module(build, kept, open_library(kept or library), exports)
         except OSError as error:
             raise KernelError(f"load(): {build.inputs.path.name} was compiled, but does not load: {error}") from error

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from mojoview.memory.errors import ArgumentError
 
-__all__ = ["Param", "Signature", "check_signature"]
+__all__ = ["Param", "Signature", "Size", "check_signature"]
 
 Role = Literal["in", "inout", "out", "value"]
 Passing = Literal["descriptor", "pointer", "value"]
@@ -61,6 +61,31 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """An argument of a native function that the caller does not give: how many elements arrays have, or how long an
+    axis of theirs is.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        The integer type of the argument.
+    place : int or None
+        Its place among all arguments of the function; None for an extent that is only checked.
+    extents : tuple of (str, int or None)
+        Arrays and axes that must all be of this size; None stands for the number of elements.
+    value : int or None
+        What the size must be, where the function demands a fixed one. Without extents: an address that is passed along.
+    """
+
+    name: str
+    dtype: str
+    place: int | None
+    extents: tuple[tuple[str, int | None], ...] = ()
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """Name, parameters and result of a kernel.
 
@@ -74,6 +99,8 @@ class Signature:
     shapes : {"equal", "free"}
         "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at
         every size.
+    sizes : tuple of Size
+        Arguments beside `params` that are filled in. Only arrays that travel as pointers have such sizes.
     """
 
     name: str
@@ -83,6 +110,7 @@ class Signature:
     masks: bool = False
     text: str = ""
     shapes: Shapes = "equal"
+    sizes: tuple[Size, ...] = ()
 
     def __str__(self) -> str:
         return self.text or f"{self.name}({', '.join(p.name for p in self.params)})"

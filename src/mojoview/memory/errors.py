@@ -18,6 +18,7 @@ __all__ = [
     "CompilerNotFound",
     "CorruptHeader",
     "DTypeError",
+    "DeclarationError",
     "DeviceError",
     "ExportedError",
     "FieldError",
@@ -324,6 +325,20 @@ class CacheError(KernelError, OSError):
 
 class KernelAttributeError(KernelError, AttributeError):
     """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
+
+
+class DeclarationError(KernelError, ValueError):
+    """A C declaration cannot be read, or has something that cannot be passed.
+
+    Attributes
+    ----------
+    line, column : int
+        Where it stands, counted from 1; 0 where there is no place.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, column: int = 0):
+        super().__init__(message)
+        self.line, self.column = line, column
 
 
 class CompilerNotFound(KernelError, ImportError):
