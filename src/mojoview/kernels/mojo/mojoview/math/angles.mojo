@@ -121,16 +121,21 @@ def _reduced[w: SIMDLength, //](x: Lanes[w]) -> Reduced[w]:
     var n = shifted - SHIFTER
     var a = two_sum(x - n * PI2_1, -n * PI2_2)
     var b = two_sum(a.hi, -n * PI2_3)
-    var reduced = Reduced(fast_two_sum(b.hi, b.lo + a.lo - n * PI2_4), bitcast[DType.int64, w](shifted) & 3)
-    var far = abs(x).ge(CODY_WAITE)
-    if far.reduce_or():
-        comptime for k in range(Int(w)):
-            if far[k]:
-                var lane = _payne_hanek(x[k])
-                reduced.rest.hi[k] = lane.rest.hi
-                reduced.rest.lo[k] = lane.rest.lo
-                reduced.quadrant[k] = lane.quadrant
-    return reduced
+    var rest = fast_two_sum(b.hi, b.lo + a.lo - n * PI2_4)
+    var quadrant = bitcast[DType.int64, w](shifted) & 3
+    if abs(x).ge(CODY_WAITE).reduce_or():
+        var copy = x
+        var lanes = Pointer(to=copy).unsafe_bitcast[Float64]()
+        var his = Pointer(to=rest.hi).unsafe_bitcast[Float64]()
+        var los = Pointer(to=rest.lo).unsafe_bitcast[Float64]()
+        var quadrants = Pointer(to=quadrant).unsafe_bitcast[Int64]()
+        for k in range(Int(w)):
+            if abs(lanes[unsafe_offset=k]) >= CODY_WAITE:
+                var lane = _payne_hanek(lanes[unsafe_offset=k])
+                his[unsafe_offset=k] = lane.rest.hi
+                los[unsafe_offset=k] = lane.rest.lo
+                quadrants[unsafe_offset=k] = lane.quadrant
+    return {rest, quadrant}
 
 
 @no_inline

@@ -86,7 +86,7 @@ def tanh[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
 @always_inline
 def expm1_pair[w: SIMDLength, //](x: Lanes[w]) -> Pair[w]:
     """Half of exp(x) - 1 as a sum of two numbers; the half, so that it overflows only where the result does."""
-    var cut = _cut(max(x, Lanes[w](-80)))
+    var cut = _cut(min(max(x, Lanes[w](-80)), Lanes[w](710)))
     var r = cut.rest.hi
     var square = two_product(r, r)
     var tail = r * square.hi * _third(r) + (cut.rest.lo + cut.rest.lo * r) + 0.5 * square.lo
