@@ -1,7 +1,7 @@
 """Reductions, chunks, rows, tails and atomics."""
 from std.sys import simd_width_of
 
-from mojoview import E_INTERRUPTED, E_SHAPE, OK, ArrayArgument, Chunks, In, InOut, Out, Status, share_of
+from mojoview import E_INTERRUPTED, E_SHAPE, OK, Chunks, Elements, In, InOut, Out, Status, apply, math, share_of
 from mojoview import atomics, reductions
 from mojoview.atomics import Ordering
 from mojoview.reductions import CompensatedSum, Moments
@@ -10,7 +10,7 @@ comptime F64 = DType.float64
 
 
 # ---- reductions: everything that a float array has, in one row
-def reduced[A: ArrayArgument, //, skip_nan: Bool](x: A, y: Out[F64]) -> Status:
+def reduced[A: Elements, //, skip_nan: Bool](x: A, y: Out[F64]) -> Status:
     if len(y) != 9:
         return E_SHAPE
     comptime if A.dtype.is_floating_point():
@@ -80,12 +80,12 @@ def sum_bool(x: In[DType.bool], y: Out[DType.uint64]) abi("C") -> Status:
 
 @export("pairwise")
 def pairwise(x: In[DType.float64]) abi("C") -> Float64:
-    return reductions.pairwise_sum(x.line())
+    return reductions.pairwise_sum(x)
 
 
 @export("pairwise32")
 def pairwise32(x: In[DType.float32]) abi("C") -> Float64:
-    return reductions.pairwise_sum(x.line())
+    return reductions.pairwise_sum(x)
 
 
 @export("dot")
@@ -255,3 +255,24 @@ def receive(data: InOut[DType.int64], flag: InOut[DType.int32], rounds: Int) abi
             return Int64(rounds - k + 1)
         atomics.store[order=Ordering.RELEASE](flag, 0, 0)
     return 0
+
+
+@export("columns_reduced")
+def columns_reduced(x: In[F64, 2], y: Out[F64, 2]) abi("C") -> Status:
+    """Mean, variance, smallest and pairwise sum of every column, exp of every row."""
+    for j in range(x.shape(1)):
+        y[0, j] = reductions.mean(x.column(j))
+        y[1, j] = reductions.variance(x.column(j))
+        y[2, j] = reductions.smallest(x.column(j)).value
+        y[3, j] = reductions.pairwise_sum(x.column(j))
+    for i in range(len(x)):
+        var status = apply[math.exp](x.row(i), y.row(4 + i))
+        if status.failed():
+            return status
+    return OK
+
+
+@export("dot_line")
+def dot_line(x: In[F64]) abi("C") -> Float64:
+    """The sum of squares, by way of a line and a slice of it."""
+    return reductions.dot(x.line().slice(1, len(x)), x.line().slice(1, len(x)))

@@ -5,7 +5,7 @@
 from std.memory import Pointer
 from std.reflection import reflect
 
-from .lines import Line, load_strided, store_strided
+from .lines import Elements, Line, WritableElements, load_strided, store_strided
 from .desc import C_CONTIGUOUS, HAS_MASK, MASK_BITS, MAX_NDIM, Desc, DescPointer, check_layout
 
 
@@ -141,6 +141,23 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
 
     @always_inline
+    def get(self, i: Int) -> Scalar[Self.dtype]:
+        """Element i, as x[i] is."""
+        return self._element(i)[]
+
+    @always_inline
+    def get_lanes[width: SIMDLength](self, i: Int, count: Int) -> SIMD[Self.dtype, width]:
+        """Elements i, i + 1, … i + count - 1, and 0 in the lanes that are left."""
+        return self.load[width](i) if count >= Int(width) else self.load_part[width](i, count)
+
+    @always_inline
+    def is_missing(self, i: Int) -> Bool:
+        """Whether element i is masked out; False where the argument takes no mask."""
+        comptime if Self.takes_mask:
+            return self.missing(i)
+        return False
+
+    @always_inline
     def missing_lanes[width: SIMDLength](self, i: Int) -> SIMD[DType.bool, width]:
         """Whether elements i, i + 1, … are masked out."""
         var lanes = SIMD[DType.bool, width](fill=False)
@@ -185,12 +202,17 @@ trait Writable(ArrayArgument):
         self.line().store_part(i, value, count)
 
     @always_inline
+    def put_lanes[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width], count: Int):
+        """Writes the first `count` lanes to elements i, i + 1, …"""
+        self.line().put_lanes(i, value, count)
+
+    @always_inline
     def data(self) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
         """Element [0, …, 0]."""
         return self._data()
 
 
-struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument):
+struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument, Elements):
     """An array that the kernel reads; `masked=True` takes arrays with missing values."""
 
     comptime dtype = Self.dt
@@ -209,7 +231,7 @@ struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument):
         return Pointer[Scalar[Self.dtype], ImmutAnyOrigin](unsafe_from_address=Int(self.desc()[].data))
 
 
-struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable):
+struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable, WritableElements):
     """An array that the kernel updates; `masked=True` takes arrays with missing values."""
 
     comptime dtype = Self.dt
@@ -223,7 +245,7 @@ struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable):
         return self._desc
 
 
-struct Out[dt: DType, ndim: Int = 1](Writable):
+struct Out[dt: DType, ndim: Int = 1](Writable, WritableElements):
     """An array that the kernel overwrites: what it holds before that means nothing."""
 
     comptime dtype = Self.dt

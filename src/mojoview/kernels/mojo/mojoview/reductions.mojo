@@ -1,13 +1,11 @@
-"""Sums, means, variances, extremes.
+"""Sums, means, variances, extremes of 1-D array arguments and of the lines of tables.
 
 What float arrays sum to is kept with what every addition loses (Neumaier 1974), in vectors; integers add up in 64 bits and wrap
 around. Missing elements of `masked=True` arguments do not count.
 """
-from std.math import sqrt
 from std.sys import simd_width_of
 
-from .arrays import ArrayArgument
-from .lines import Line
+from .lines import Elements
 from .math.pairs import Lanes, two_product, two_sum
 from .math.types import NAN
 
@@ -100,8 +98,8 @@ struct Extreme[dt: DType](TrivialRegisterPassable):
         self.index = index
 
 
-def sum[A: ArrayArgument, //, into: DType = DType.float64](x: A) -> Scalar[into]:
-    """The sum of a 1-D array: floats compensated into float64, integers and bools modulo 2**64 into int64 or uint64."""
+def sum[A: Elements, //, into: DType = DType.float64](x: A) -> Scalar[into]:
+    """The sum: floats compensated into float64, integers and bools modulo 2**64 into int64 or uint64."""
     comptime w = simd_width_of[DType.float64]()
     var n = len(x)
     var i = 0
@@ -113,7 +111,7 @@ def sum[A: ArrayArgument, //, into: DType = DType.float64](x: A) -> Scalar[into]
             i += w
         return sums.total().cast[into]()
     else:
-        comptime assert into == DType.int64 or into == DType.uint64, "sum: integers add up to int64 or uint64; name it: sum[DType.int64](x)"
+        comptime assert into == DType.int64 or into == DType.uint64, "sum: integers need sum[DType.int64] or uint64"
         var sums = SIMD[into, w](0)
         while i < n:
             sums += _present[w](x, i, n).cast[into]()
@@ -121,41 +119,44 @@ def sum[A: ArrayArgument, //, into: DType = DType.float64](x: A) -> Scalar[into]
         return sums.reduce_add()
 
 
-def pairwise_sum[dt: DType, writable: Bool, //](x: Line[dt, writable]) -> Float64:
+def pairwise_sum[A: Elements, //](x: A) -> Float64:
     """The sum of floats by halves: as fast as a plain loop, with an error that grows as the logarithm of the length."""
-    comptime assert dt.is_floating_point(), "pairwise_sum is for floats: sum() is exact for integers"
+    comptime assert A.dtype.is_floating_point(), "pairwise_sum is for floats: sum() is exact for integers"
+    return _pairwise(x, 0, len(x))
+
+
+def _pairwise[A: Elements, //](x: A, start: Int, stop: Int) -> Float64:
     comptime w = simd_width_of[DType.float64]()
     comptime BLOCK = 32 * w
-    var n = len(x)
+    var n = stop - start
     if n > BLOCK:
         # halves end at whole vectors
-        var half = n // (2 * w) * w
-        return pairwise_sum(x.slice(0, half)) + pairwise_sum(x.slice(half, n))
+        var half = start + n // (2 * w) * w
+        return _pairwise(x, start, half) + _pairwise(x, half, stop)
     var sums = Lanes[w](0)
-    var i = 0
-    while i + w <= n:
-        sums += x.load[w](i).cast[DType.float64]()
+    var i = start
+    while i < stop:
+        sums += _present[w](x, i, stop).cast[DType.float64]()
         i += w
-    return (sums + x.load_part[w](i, n - i).cast[DType.float64]()).reduce_add()
+    return sums.reduce_add()
 
 
-def dot[A: ArrayArgument, B: ArrayArgument, //](x: A, y: B) -> Float64:
-    """The sum of x[i] * y[i] for floats, as if in twice the precision; the shorter array decides. Masks are not looked at."""
+def dot[A: Elements, B: Elements, //](x: A, y: B) -> Float64:
+    """The sum of x[i] * y[i] for floats, as if in twice the precision; the shorter decides. Masks are not looked at."""
     comptime assert A.dtype.is_floating_point() and B.dtype.is_floating_point(), "dot is for floats"
     comptime w = simd_width_of[DType.float64]()
     var n = min(len(x), len(y))
     var sums = CompensatedSum[w]()
     var i = 0
-    while i + w <= n:
-        sums.add_product(x.load[w](i).cast[DType.float64](), y.load[w](i).cast[DType.float64]())
+    while i < n:
+        sums.add_product(
+            x.get_lanes[w](i, n - i).cast[DType.float64](), y.get_lanes[w](i, n - i).cast[DType.float64]()
+        )
         i += w
-    sums.add_product(
-        x.load_part[w](i, n - i).cast[DType.float64](), y.load_part[w](i, n - i).cast[DType.float64]()
-    )
     return sums.total()
 
 
-def count[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Int:
+def count[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Int:
     """How many elements count: those that are not missing, and not NaN where NaN is skipped."""
     var n = len(x)
     comptime if A.takes_mask or (skip_nan and A.dtype.is_floating_point()):
@@ -166,8 +167,8 @@ def count[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Int:
     return n
 
 
-def moments[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Moments:
-    """Count, mean and squared deviations of a 1-D array, in two passes, the second corrected (Chan, Golub and LeVeque 1983).
+def moments[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Moments:
+    """Count, mean and squared deviations of the elements, in two passes, the second corrected (Chan, Golub and LeVeque 1983).
 
     A NaN makes mean and variance NaN, unless it is skipped. Without elements the mean is NaN.
     """
@@ -197,8 +198,8 @@ def moments[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Moments:
     return result
 
 
-def mean[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Float64:
-    """The arithmetic mean of a 1-D array; NaN where nothing counts."""
+def mean[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Float64:
+    """The arithmetic mean of the elements; NaN where nothing counts."""
     comptime w = simd_width_of[DType.float64]()
     var n = len(x)
     var sums = CompensatedSum[w]()
@@ -210,30 +211,30 @@ def mean[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Float64:
     return sums.total() / Float64(counted) if counted > 0 else NAN
 
 
-def variance[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A, ddof: Int = 1) -> Float64:
-    """The variance of a 1-D array; NaN where no more than `ddof` elements count."""
+def variance[A: Elements, //, *, skip_nan: Bool = False](x: A, ddof: Int = 1) -> Float64:
+    """The variance of the elements; NaN where no more than `ddof` elements count."""
     return moments[skip_nan=skip_nan](x).variance(ddof)
 
 
-def smallest[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
-    """The smallest element of a 1-D array and the first place where it stands.
+def smallest[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
+    """The smallest element of the elements and the first place where it stands.
 
     The first NaN wins, as in numpy.min, unless NaN is skipped, as in numpy.nanmin. Both zeros are equal.
     """
     return _extreme[False, skip_nan](x)
 
 
-def largest[A: ArrayArgument, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
-    """The largest element of a 1-D array and the first place where it stands; NaN as in `smallest`."""
+def largest[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
+    """The largest element of the elements and the first place where it stands; NaN as in `smallest`."""
     return _extreme[True, skip_nan](x)
 
 
-def _extreme[A: ArrayArgument, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.dtype]:
+def _extreme[A: Elements, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.dtype]:
     var best = Extreme[A.dtype](0, -1)
     for i in range(len(x)):
         if not _counts[skip_nan](x, i):
             continue
-        var value = x[i]
+        var value = x.get(i)
         comptime if A.dtype.is_floating_point():
             if value != value:
                 return {value, i}
@@ -248,35 +249,32 @@ def _extreme[A: ArrayArgument, //, upward: Bool, skip_nan: Bool](x: A) -> Extrem
 
 
 @always_inline
-def _counts[A: ArrayArgument, //, skip_nan: Bool](x: A, i: Int) -> Bool:
-    comptime if A.takes_mask:
-        if x.missing(i):
-            return False
+def _counts[A: Elements, //, skip_nan: Bool](x: A, i: Int) -> Bool:
+    if x.is_missing(i):
+        return False
     comptime if skip_nan and A.dtype.is_floating_point():
-        return x[i] == x[i]
+        return x.get(i) == x.get(i)
     return True
 
 
 @always_inline
-def _present[A: ArrayArgument, //, w: SIMDLength](x: A, i: Int, n: Int) -> SIMD[A.dtype, w]:
+def _present[A: Elements, //, w: SIMDLength](x: A, i: Int, n: Int) -> SIMD[A.dtype, w]:
     """Elements i, i + 1, …; 0 beyond n and for missing ones."""
     comptime if A.takes_mask:
         var lanes = SIMD[A.dtype, w](0)
         comptime for k in range(Int(w)):
-            if i + k < n and not x.missing(i + k):
-                lanes[k] = x[i + k]
+            if i + k < n and not x.is_missing(i + k):
+                lanes[k] = x.get(i + k)
         return lanes
-    if i + Int(w) <= n:
-        return x.load[w](i)
-    return x.load_part[w](i, n - i)
+    return x.get_lanes[w](i, n - i)
 
 
 @always_inline
-def _kept[A: ArrayArgument, //, w: SIMDLength, skip_nan: Bool](x: A, i: Int, n: Int, other: Float64) -> Lanes[w]:
+def _kept[A: Elements, //, w: SIMDLength, skip_nan: Bool](x: A, i: Int, n: Int, other: Float64) -> Lanes[w]:
     """Elements i, i + 1, …; `other` beyond n, for missing ones and for a skipped NaN."""
     comptime if not A.takes_mask:
         if i + Int(w) <= n:
-            var lanes = x.load[w](i).cast[DType.float64]()
+            var lanes = x.get_lanes[w](i, Int(w)).cast[DType.float64]()
             comptime if skip_nan:
                 return lanes.eq(lanes).select(lanes, Lanes[w](other))
             return lanes
@@ -284,5 +282,5 @@ def _kept[A: ArrayArgument, //, w: SIMDLength, skip_nan: Bool](x: A, i: Int, n: 
     comptime for k in range(Int(w)):
         if i + k < n:
             if _counts[skip_nan](x, i + k):
-                lanes[k] = x[i + k].cast[DType.float64]()
+                lanes[k] = x.get(i + k).cast[DType.float64]()
     return lanes

@@ -34,7 +34,7 @@ def fast_two_sum[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
 
 @always_inline
 def two_product[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
-    """The exact product of `a` and `b`, unless it underflows; factors above 1e300 give NaN on a CPU without fused multiply-add."""
+    """The exact product of `a` and `b`, unless it underflows. Without fused multiply-add factors above 1e300 give NaN."""
     var p = a * b
     comptime if not CompilationTarget.is_x86() or CompilationTarget.has_fma():
         return {p, fma(a, b, -p)}
