@@ -81,7 +81,7 @@ def test_one_by_one_and_merged(reduced, rng):
 
 @pytest.mark.parametrize("values", [[nan, 1, 2], [1, nan, 2], [1, 2, nan], [nan] * 3, [inf, 1, nan], [-inf, 1],
                                     [inf, -inf], [0.0, -0.0], [-0.0, 0.0], [2, 1, 1, 3, 3]])
-@pytest.mark.parametrize("padding", [0, 9])
+@pytest.mark.parametrize("padding", [0, 9, 50])
 def test_nan_and_infinities_are_those_of_numpy(reduce, values, padding):
     x = np.array(values + [1.5] * padding, "f8")
     with np.errstate(all="ignore"):
@@ -96,6 +96,20 @@ def test_nan_and_infinities_are_those_of_numpy(reduce, values, padding):
         np.testing.assert_array_equal(y[4:], [kept.size, want[5], places[0], want[7], places[1]])
         np.testing.assert_allclose(y[1], kept.mean() if kept.size else nan, rtol=1e-15)
         np.testing.assert_allclose(y[2:4], [kept.var(ddof=d) if kept.size > d else nan for d in (1, 0)], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_extremes_wherever_they_stand(reduce, dtype):
+    for place in range(0, 70, 3):
+        x = np.full(70, 5, dtype)
+        x[place:place + 2], x[69 - place:] = -7, 9
+        y = reduce(dtype, x)
+        assert y[5:].tolist() == [x.min(), x.argmin(), x.max(), x.argmax()]
+        if dtype == "float64":
+            x[place] = nan
+            y = reduce("skipping_float64", x)
+            assert y[5:].tolist() == [np.nanmin(x), np.nanargmin(x), np.nanmax(x), np.nanargmax(x)]
+            assert reduce("float64", x)[[6, 8]].tolist() == [place, place]
 
 
 def test_a_sum_that_overflows_is_infinite(reduce):

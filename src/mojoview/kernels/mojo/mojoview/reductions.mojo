@@ -230,22 +230,49 @@ def largest[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype
 
 
 def _extreme[A: Elements, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.dtype]:
+    comptime assert A.dtype != DType.bool, "smallest and largest are for numbers"
+    var n = len(x)
     var best = Extreme[A.dtype](0, -1)
-    for i in range(len(x)):
-        if not _counts[skip_nan](x, i):
-            continue
-        var value = x.get(i)
-        comptime if A.dtype.is_floating_point():
-            if value != value:
-                return {value, i}
-        var better = best.index < 0
-        comptime if upward:
-            better = better or value > best.value
-        else:
-            better = better or value < best.value
-        if better:
-            best = {value, i}
+    var i = 0
+    comptime if not A.takes_mask:
+        # vectors for the value, then a search for the place; min and max let a NaN lose
+        comptime w = simd_width_of[A.dtype]()
+        if n >= 2 * w:
+            var lanes = x.get_lanes[w](0, w)
+            while i + w <= n:
+                var v = x.get_lanes[w](i, w)
+                comptime if A.dtype.is_floating_point() and not skip_nan:
+                    if not v.eq(v).reduce_and():
+                        break  # the first NaN is what comes out
+                lanes = max(lanes, v) if upward else min(lanes, v)
+                i += w
+            var value = lanes.reduce_max() if upward else lanes.reduce_min()
+            best = {value, _first(x, value, i)}
+            if best.index >= 0:
+                best.value = x.get(best.index)  # of two zeros the one that stands there
+    while i < n:
+        if _counts[skip_nan](x, i):
+            var value = x.get(i)
+            comptime if A.dtype.is_floating_point():
+                if value != value:
+                    return {value, i}
+            if best.index < 0 or (value > best.value if upward else value < best.value):
+                best = {value, i}
+        i += 1
     return best
+
+
+def _first[A: Elements, //](x: A, value: Scalar[A.dtype], stop: Int) -> Int:
+    """The first place below `stop`, a multiple of whole vectors, where the value stands; -1 for NaN."""
+    comptime w = simd_width_of[A.dtype]()
+    var i = 0
+    while i < stop:
+        if x.get_lanes[w](i, w).eq(SIMD[A.dtype, w](value)).reduce_or():
+            while x.get(i) != value:
+                i += 1
+            return i
+        i += w
+    return -1
 
 
 @always_inline

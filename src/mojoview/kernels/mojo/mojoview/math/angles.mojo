@@ -7,7 +7,7 @@ from std.bit import count_leading_zeros
 from std.collections import Array
 from std.memory import Pointer, bitcast
 
-from .pairs import Lanes, Pair, divide, fast_two_sum, two_product, two_sum
+from .pairs import Lanes, Pair, divide, fast_two_sum, multiply_add, two_product, two_sum
 from .types import narrow, wide
 
 comptime TWO_OVER_PI = 0.6366197723675814
@@ -86,12 +86,12 @@ def _turned[w: SIMDLength, //](value: Lanes[w], quadrant: SIMD[DType.int64, w]) 
 def _sine[w: SIMDLength, //](r: Pair[w]) -> Pair[w]:
     var z = r.hi * r.hi
     var q = Lanes[w](-7.578526455659719e-13)
-    q = q * z + 1.6058362890077537e-10
-    q = q * z + -2.5052104879729218e-08
-    q = q * z + 2.7557319214056837e-06
-    q = q * z + -0.00019841269841254784
-    q = q * z + 0.008333333333333323
-    q = q * z + -0.16666666666666666
+    q = multiply_add(q, z, 1.6058362890077537e-10)
+    q = multiply_add(q, z, -2.5052104879729218e-08)
+    q = multiply_add(q, z, 2.7557319214056837e-06)
+    q = multiply_add(q, z, -0.00019841269841254784)
+    q = multiply_add(q, z, 0.008333333333333323)
+    q = multiply_add(q, z, -0.16666666666666666)
     return fast_two_sum(r.hi, r.hi * z * q + (r.lo - 0.5 * z * r.lo))
 
 
@@ -99,12 +99,12 @@ def _sine[w: SIMDLength, //](r: Pair[w]) -> Pair[w]:
 def _cosine[w: SIMDLength, //](r: Pair[w]) -> Pair[w]:
     var z = two_product(r.hi, r.hi)
     var q = Lanes[w](4.7377424640136794e-14)
-    q = q * z.hi + -1.1470284658813299e-11
-    q = q * z.hi + 2.0876754285453298e-09
-    q = q * z.hi + -2.7557319214992537e-07
-    q = q * z.hi + 2.4801587301570534e-05
-    q = q * z.hi + -0.0013888888888888872
-    q = q * z.hi + 0.041666666666666664
+    q = multiply_add(q, z.hi, -1.1470284658813299e-11)
+    q = multiply_add(q, z.hi, 2.0876754285453298e-09)
+    q = multiply_add(q, z.hi, -2.7557319214992537e-07)
+    q = multiply_add(q, z.hi, 2.4801587301570534e-05)
+    q = multiply_add(q, z.hi, -0.0013888888888888872)
+    q = multiply_add(q, z.hi, 0.041666666666666664)
     var one = fast_two_sum(Lanes[w](1), -0.5 * z.hi)
     return fast_two_sum(one.hi, one.lo + (z.hi * z.hi * q - (0.5 * z.lo + r.hi * r.lo)))
 

@@ -5,7 +5,7 @@ whose relative error is 2**-70, and what r and 1 + r lose in rounding is carried
 """
 from std.memory import bitcast
 
-from .pairs import Lanes, Pair, add, divide, fast_two_sum, two_product, two_sum
+from .pairs import Lanes, Pair, add, divide, fast_two_sum, multiply_add, two_product, two_sum
 from .types import narrow, nan_kept, wide, with_sign_of
 
 comptime LOG2E = 1.4426950408889634
@@ -145,33 +145,33 @@ def _exp_of_rest[w: SIMDLength, //](r: Pair[w]) -> Lanes[w]:
 def _second[w: SIMDLength, //](r: Lanes[w]) -> Lanes[w]:
     """(exp(r) - 1 - r) / r**2."""
     var q = Lanes[w](1.6029259108383098e-10)
-    q = q * r + 2.092390660050047e-09
-    q = q * r + 2.505228907682874e-08
-    q = q * r + 2.75572437553184e-07
-    q = q * r + 2.755731893325331e-06
-    q = q * r + 2.4801587360689798e-05
-    q = q * r + 0.00019841269841474446
-    q = q * r + 0.0013888888888865694
-    q = q * r + 0.008333333333333269
-    q = q * r + 0.041666666666666706
-    q = q * r + 0.16666666666666666
-    return q * r + 0.5
+    q = multiply_add(q, r, 2.092390660050047e-09)
+    q = multiply_add(q, r, 2.505228907682874e-08)
+    q = multiply_add(q, r, 2.75572437553184e-07)
+    q = multiply_add(q, r, 2.755731893325331e-06)
+    q = multiply_add(q, r, 2.4801587360689798e-05)
+    q = multiply_add(q, r, 0.00019841269841474446)
+    q = multiply_add(q, r, 0.0013888888888865694)
+    q = multiply_add(q, r, 0.008333333333333269)
+    q = multiply_add(q, r, 0.041666666666666706)
+    q = multiply_add(q, r, 0.16666666666666666)
+    return multiply_add(q, r, 0.5)
 
 
 @always_inline
 def _third[w: SIMDLength, //](r: Lanes[w]) -> Lanes[w]:
     """(exp(r) - 1 - r - r**2 / 2) / r**3, weighted for the relative error of exp(r) - 1."""
     var q = Lanes[w](1.6056540676454825e-10)
-    q = q * r + 2.091969437628806e-09
-    q = q * r + 2.505217620740728e-08
-    q = q * r + 2.7557258562822547e-07
-    q = q * r + 2.7557319111447765e-06
-    q = q * r + 2.4801587341383207e-05
-    q = q * r + 0.00019841269841342046
-    q = q * r + 0.0013888888888877063
-    q = q * r + 0.008333333333333314
-    q = q * r + 0.04166666666666668
-    return q * r + 0.16666666666666666
+    q = multiply_add(q, r, 2.091969437628806e-09)
+    q = multiply_add(q, r, 2.505217620740728e-08)
+    q = multiply_add(q, r, 2.7557258562822547e-07)
+    q = multiply_add(q, r, 2.7557319111447765e-06)
+    q = multiply_add(q, r, 2.4801587341383207e-05)
+    q = multiply_add(q, r, 0.00019841269841342046)
+    q = multiply_add(q, r, 0.0013888888888877063)
+    q = multiply_add(q, r, 0.008333333333333314)
+    q = multiply_add(q, r, 0.04166666666666668)
+    return multiply_add(q, r, 0.16666666666666666)
 
 
 @always_inline

@@ -4,7 +4,7 @@ x = 2**k m with m in [sqrt(1/2), sqrt(2)); with s = (m - 1) / (m + 1), log(m) = 
 """
 from std.memory import bitcast
 
-from .pairs import Lanes, Pair, add, divide, fast_two_sum, multiply, two_product, two_sum
+from .pairs import Lanes, Pair, add, divide, fast_two_sum, multiply, multiply_add, two_product, two_sum
 from .types import INF, NAN, narrow, wide
 
 # log 2 = LN2_HI + LN2_LO: k * LN2_HI is exact for every exponent k
@@ -91,14 +91,14 @@ def _log_1p[w: SIMDLength, //](k: Lanes[w], f: Lanes[w], rest: Lanes[w]) -> Lane
     var s = f / (2.0 + f)
     var z = s * s
     var q = Lanes[w](0.12035836142833375)
-    q = q * z + 0.11668427718596959
-    q = q * z + 0.13336682697756225
-    q = q * z + 0.15384545542118078
-    q = q * z + 0.18181819076663197
-    q = q * z + 0.22222222215308166
-    q = q * z + 0.2857142857145876
-    q = q * z + 0.39999999999999936
-    q = q * z + 0.6666666666666666
+    q = multiply_add(q, z, 0.11668427718596959)
+    q = multiply_add(q, z, 0.13336682697756225)
+    q = multiply_add(q, z, 0.15384545542118078)
+    q = multiply_add(q, z, 0.18181819076663197)
+    q = multiply_add(q, z, 0.22222222215308166)
+    q = multiply_add(q, z, 0.2857142857145876)
+    q = multiply_add(q, z, 0.39999999999999936)
+    q = multiply_add(q, z, 0.6666666666666666)
     # log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + z q), and f**2 / 2 is kept with what it lost in rounding
     var square = two_product(f, f)
     var half = 0.5 * square.hi
@@ -117,12 +117,12 @@ def _log_pair[w: SIMDLength, //](f: Lanes[w]) -> Pair[w]:
     var z = multiply(s, s)
     # 2/7 and on: 2**-72 of the result
     var t = Lanes[w](0.1191220983626715)
-    t = t * z.hi + 0.11684902935248895
-    t = t * z.hi + 0.1333576939652033
-    t = t * z.hi + 0.15384572753516854
-    t = t * z.hi + 0.18181818607247227
-    t = t * z.hi + 0.22222222220001137
-    t = t * z.hi + 0.2857142857143319
+    t = multiply_add(t, z.hi, 0.11684902935248895)
+    t = multiply_add(t, z.hi, 0.1333576939652033)
+    t = multiply_add(t, z.hi, 0.15384572753516854)
+    t = multiply_add(t, z.hi, 0.18181818607247227)
+    t = multiply_add(t, z.hi, 0.22222222220001137)
+    t = multiply_add(t, z.hi, 0.2857142857143319)
     var fifth = fast_two_sum(Lanes[w](0.4), t * z.hi)
     fifth.lo += -2.2204460492503132e-17
     var third = multiply(z, fifth)

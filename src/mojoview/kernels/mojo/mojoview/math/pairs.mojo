@@ -32,13 +32,25 @@ def fast_two_sum[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
     return {s, b - (s - a)}
 
 
+comptime FUSED = not CompilationTarget.is_x86() or CompilationTarget.has_fma()
+
+
+@always_inline
+def multiply_add[w: SIMDLength, //](a: Lanes[w], b: Lanes[w], c: Lanes[w]) -> Lanes[w]:
+    """a * b + c, rounded once where the CPU can, for polynomials."""
+    comptime if FUSED:
+        return fma(a, b, c)
+    else:  # there fma would be a call into libm
+        return a * b + c
+
+
 @always_inline
 def two_product[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
     """The exact product of `a` and `b`, unless it underflows. Without fused multiply-add factors above 1e300 give NaN."""
     var p = a * b
-    comptime if not CompilationTarget.is_x86() or CompilationTarget.has_fma():
+    comptime if FUSED:
         return {p, fma(a, b, -p)}
-    else:  # there fma would be a call into libm
+    else:
         var x = a * 134217729.0  # 2**27 + 1
         var y = b * 134217729.0
         var ah = x - (x - a)
