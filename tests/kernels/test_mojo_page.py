@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mojoview.kernels.include import get_mojo_include
-from mojoview.memory.errors import KernelError, ShapeError
+from mojoview.memory.errors import KernelCompileError, KernelError, ShapeError
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = get_mojo_include() / "mojoview"
@@ -101,3 +101,12 @@ def test_histogram_in_threads(library, rng):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda k: library.histogram(image, 4, k, counts), range(4)))
     np.testing.assert_array_equal(counts, np.bincount(image, minlength=256))
+
+
+@pytest.mark.mojo
+def test_mistakes_that_do_not_compile(compiled):
+    with pytest.raises(KernelCompileError) as raised:
+        compiled("refused")
+    for reason in ("what an In gives is read-only", "mojoview.math takes float32 and float64",
+                   "sum: integers need sum", "apply: the arrays have different dtypes"):
+        assert reason in str(raised.value)
