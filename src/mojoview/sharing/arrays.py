@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mojoview.memory._dtype import dtype_info
-from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
+from mojoview.memory.upward import ATTACHERS, target_of
 from mojoview.sharing import _segment, capacity, lifecycle
 from mojoview.sharing._segment import Segment
 from mojoview.views import View, view
@@ -20,7 +19,7 @@ __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
 CHUNK = 64 << 20  # bytes a system call: signals are seen between two
 
-# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/attachers.
+# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/upward.
 _KINDS = {
     _segment.STATE: "mojoview.sharing._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
@@ -87,7 +86,7 @@ class SharedArray:
         return self.segment.view(self._offset, self.shape, self.dtype, fortran=fortran)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.read(), dtype=dtype, copy=copy)
+        return self.read().__array__(dtype, copy=copy)
 
     @property
     def name(self) -> str:
@@ -226,11 +225,7 @@ def attach_kind(segment: Segment) -> Any:
     if how is None:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
-    module, _, path = how.partition(":")
-    target: Any = import_module(module)
-    for part in path.split("."):
-        target = getattr(target, part)
-    return target(segment)
+    return target_of(how)(segment)
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:
