@@ -21,7 +21,7 @@ BOUNDS = {(name, dtype): float(bound) for name, wide, narrow in ROWS
           for dtype, bound in (("float64", wide), ("float32", narrow))}
 FUNCTIONS = [name for name, *_ in ROWS]
 DTYPES = ["float64", "float32"]
-COUNT = 40_000
+COUNT = 20_000
 inf, nan = np.inf, np.nan
 C_POW = ctypes.CDLL(ctypes.util.find_library("m")).pow
 C_POW.restype, C_POW.argtypes = ctypes.c_double, [ctypes.c_double] * 2
