@@ -12,9 +12,14 @@
 
 The caller, `mojoview.load`, has checked dtype, dimensions, alignment, writability and overlap before the kernel runs.
 Sizes that must agree with each other are for the kernel to compare. Nothing here needs a run-time library.
+
+`mojoview.math` has vector math, `mojoview.reductions` sums, means, variances and extremes, `mojoview.atomics` atomic access.
 """
-from .arrays import In, InOut, Out
+from .arrays import ArrayArgument, In, InOut, Out, Writable
+from .chunks import Chunk, Chunks, share_of
 from .desc import Desc, DescPointer
+from .lines import Elements, Line, WritableElements
+from .loops import apply
 from .status import (
     Status,
     OK,

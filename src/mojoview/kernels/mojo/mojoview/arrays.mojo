@@ -5,6 +5,7 @@
 from std.memory import Pointer
 from std.reflection import reflect
 
+from .lines import Elements, Line, WritableElements, load_strided, store_strided
 from .desc import C_CONTIGUOUS, HAS_MASK, MASK_BITS, MAX_NDIM, Desc, DescPointer, check_layout
 
 
@@ -14,6 +15,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
     comptime dtype: DType
     comptime rank: Int
     comptime takes_mask: Bool
+    comptime writable: Bool
 
     def _pointer(self) -> DescPointer:
         ...
@@ -83,14 +85,35 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
     @always_inline
     def load[width: SIMDLength](self, i: Int) -> SIMD[Self.dtype, width]:
         """Elements i, i + 1, …, whatever the stride."""
-        var first = self._element(i)
-        var stride = Int(self.desc()[].stride[0])
-        if stride == 1:
-            return first.unsafe_load[width=width]()
-        var lanes = SIMD[Self.dtype, width]()
-        comptime for k in range(Int(width)):
-            lanes[k] = first[unsafe_offset = k * stride]
-        return lanes
+        return load_strided[width](self._element(i), Int(self.desc()[].stride[0]))
+
+    @always_inline
+    def load[width: SIMDLength](self, i: Int, j: Int) -> SIMD[Self.dtype, width]:
+        """Elements j, j + 1, … of row i, whatever the stride."""
+        return load_strided[width](self._element(i, j), Int(self.desc()[].stride[1]))
+
+    @always_inline
+    def load_part[
+        width: SIMDLength
+    ](self, i: Int, count: Int, fill: Scalar[Self.dtype] = 0) -> SIMD[Self.dtype, width]:
+        """Elements i, i + 1, … i + count - 1, and `fill` in the lanes that are left."""
+        return self.line().load_part[width](i, count, fill)
+
+    @always_inline
+    def line(self) -> Line[Self.dtype, Self.writable]:
+        """The elements of a 1-D array, without the descriptor."""
+        comptime assert Self.rank == 1, "line() is for 1-D arguments; a table has row(i) and column(j)"
+        return {self._data(), self.size(), Int(self.desc()[].stride[0])}
+
+    @always_inline
+    def row(self, i: Int) -> Line[Self.dtype, Self.writable]:
+        """Row i of a table."""
+        return {self._element(i, 0), self.shape(1), Int(self.desc()[].stride[1])}
+
+    @always_inline
+    def column(self, j: Int) -> Line[Self.dtype, Self.writable]:
+        """Column j of a table."""
+        return {self._element(0, j), self.shape(0), Int(self.desc()[].stride[0])}
 
     @always_inline
     def missing(self, i: Int) -> Bool:
@@ -117,6 +140,41 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
         return _byte(d.mask, at) != 0
 
 
+    @always_inline
+    def get(self, i: Int) -> Scalar[Self.dtype]:
+        """Element i, as x[i] is."""
+        return self._element(i)[]
+
+    @always_inline
+    def get_lanes[width: SIMDLength](self, i: Int, count: Int) -> SIMD[Self.dtype, width]:
+        """Elements i, i + 1, … i + count - 1, and 0 in the lanes that are left."""
+        return self.load[width](i) if count >= Int(width) else self.load_part[width](i, count)
+
+    @always_inline
+    def is_missing(self, i: Int) -> Bool:
+        """Whether element i is masked out; False where the argument takes no mask."""
+        comptime if Self.takes_mask:
+            return self.missing(i)
+        return False
+
+    @always_inline
+    def missing_lanes[width: SIMDLength](self, i: Int) -> SIMD[DType.bool, width]:
+        """Whether elements i, i + 1, … are masked out."""
+        var lanes = SIMD[DType.bool, width](fill=False)
+        comptime for k in range(Int(width)):
+            lanes[k] = self.missing(i + k)
+        return lanes
+
+    @always_inline
+    def missing_count(self) -> Int:
+        """How many elements of a 1-D array are masked out."""
+        var count = 0
+        if self.desc()[].flags & HAS_MASK != 0:
+            for i in range(self.size()):
+                count += 1 if self.missing(i) else 0
+        return count
+
+
 trait Writable(ArrayArgument):
     """Arrays that the kernel may write to."""
 
@@ -131,12 +189,22 @@ trait Writable(ArrayArgument):
     @always_inline
     def store[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width]):
         """Writes elements i, i + 1, …, whatever the stride."""
-        var first = self._element(i)
-        var stride = Int(self.desc()[].stride[0])
-        if stride == 1:
-            first.unsafe_store(value)
-        else:
-            first.unsafe_strided_store(value, stride)
+        store_strided(self._element(i), Int(self.desc()[].stride[0]), value)
+
+    @always_inline
+    def store[width: SIMDLength, //](self, i: Int, j: Int, value: SIMD[Self.dtype, width]):
+        """Writes elements j, j + 1, … of row i, whatever the stride."""
+        store_strided(self._element(i, j), Int(self.desc()[].stride[1]), value)
+
+    @always_inline
+    def store_part[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width], count: Int):
+        """Writes the first `count` lanes to elements i, i + 1, …"""
+        self.line().store_part(i, value, count)
+
+    @always_inline
+    def put_lanes[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width], count: Int):
+        """Writes the first `count` lanes to elements i, i + 1, …"""
+        self.line().put_lanes(i, value, count)
 
     @always_inline
     def data(self) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
@@ -144,12 +212,13 @@ trait Writable(ArrayArgument):
         return self._data()
 
 
-struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument):
+struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument, Elements):
     """An array that the kernel reads; `masked=True` takes arrays with missing values."""
 
     comptime dtype = Self.dt
     comptime rank = Self.ndim
     comptime takes_mask = Self.masked
+    comptime writable = False
     var _desc: DescPointer
 
     @always_inline
@@ -162,12 +231,13 @@ struct In[dt: DType, ndim: Int = 1, *, masked: Bool = False](ArrayArgument):
         return Pointer[Scalar[Self.dtype], ImmutAnyOrigin](unsafe_from_address=Int(self.desc()[].data))
 
 
-struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable):
+struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable, WritableElements):
     """An array that the kernel updates; `masked=True` takes arrays with missing values."""
 
     comptime dtype = Self.dt
     comptime rank = Self.ndim
     comptime takes_mask = Self.masked
+    comptime writable = True
     var _desc: DescPointer
 
     @always_inline
@@ -175,12 +245,13 @@ struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable):
         return self._desc
 
 
-struct Out[dt: DType, ndim: Int = 1](Writable):
+struct Out[dt: DType, ndim: Int = 1](Writable, WritableElements):
     """An array that the kernel overwrites: what it holds before that means nothing."""
 
     comptime dtype = Self.dt
     comptime rank = Self.ndim
     comptime takes_mask = False
+    comptime writable = True
     var _desc: DescPointer
 
     @always_inline

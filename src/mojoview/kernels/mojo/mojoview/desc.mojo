@@ -21,6 +21,8 @@ comptime DescPointer = Pointer[Desc, MutUntrackedOrigin]
 
 @align(64)
 struct Desc(Movable):
+    """What `abi.h` calls mv_desc: 256 bytes, 64-byte aligned."""
+
     # the first line: all that a 1-D kernel needs
     var data: UInt64
     var size: Int64

@@ -23,10 +23,12 @@ struct Status(TrivialRegisterPassable):
 
     @always_inline
     def code(self) -> Int:
+        """The code alone."""
         return Int(self.bits & 255)
 
     @always_inline
     def failed(self) -> Bool:
+        """Whether it is anything but success."""
         return self.code() != 0
 
 

@@ -1,0 +1,47 @@
+"""Elementwise loops over vectors, the last of which may be a part of one."""
+from std.sys import simd_width_of
+
+from .lines import Elements, WritableElements
+from .status import E_SHAPE, OK, Status
+
+
+@always_inline
+def apply[
+    X: Elements, Y: WritableElements, //, f: def[dt: DType, w: SIMDLength, //](SIMD[dt, w]) thin -> SIMD[dt, w]
+](x: X, y: Y) -> Status:
+    """y[i] = f(x[i]) for elements of one dtype; E_SHAPE where their lengths differ.
+
+    `f` is a function of any dtype and width, as those of `mojoview.math` are.
+    """
+    comptime assert X.dtype == Y.dtype, "apply: the arrays have different dtypes"
+    comptime w = simd_width_of[X.dtype]()
+    var n = len(x)
+    if n != len(y):
+        return E_SHAPE
+    var i = 0
+    while i < n:
+        y.put_lanes(i, f(x.get_lanes[w](i, n - i)).cast[Y.dtype](), n - i)
+        i += w
+    return OK
+
+
+@always_inline
+def apply[
+    X: Elements,
+    Y: Elements,
+    Z: WritableElements,
+    //,
+    f: def[dt: DType, w: SIMDLength, //](SIMD[dt, w], SIMD[dt, w]) thin -> SIMD[dt, w],
+](x: X, y: Y, z: Z) -> Status:
+    """z[i] = f(x[i], y[i]) for elements of one dtype; E_SHAPE where their lengths differ."""
+    comptime assert X.dtype == Y.dtype and Y.dtype == Z.dtype, "apply: the arrays have different dtypes"
+    comptime w = simd_width_of[X.dtype]()
+    var n = len(x)
+    if n != len(y) or n != len(z):
+        return E_SHAPE
+    var i = 0
+    while i < n:
+        var r = f(x.get_lanes[w](i, n - i), y.get_lanes[w](i, n - i).cast[X.dtype]())
+        z.put_lanes(i, r.cast[Z.dtype](), n - i)
+        i += w
+    return OK
