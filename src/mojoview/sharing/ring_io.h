@@ -54,6 +54,15 @@ static inline int mv_ring_put(mv_ring *r, const uint8_t *src, uint64_t n, int ty
     }
 }
 
+/* One message, published, and who sleeps is woken. */
+static inline int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int type, uint64_t *seq) {
+    int rc = mv_ring_put(r, src, n, type, MV_FLAG_WHOLE, mv_ring_now(r->ctl), seq);
+    if (rc) return rc;
+    mv_ring_publish(r);
+    mv_ring_wake(&r->ctl->data);
+    return MV_RING_OK;
+}
+
 /* `count` frames of `n` bytes, `stride` bytes apart; returns how many went in before the ring was full, or an error for none.
    Published in groups: a reader on another core starts while the rest is written. */
 static inline int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
