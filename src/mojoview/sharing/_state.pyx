@@ -1,14 +1,14 @@
 """State: a small record that one writer publishes and any number of threads and processes read, lock-free. The algorithm is latch.h."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_FromLong
 from libc.errno cimport EINTR
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
 from mojoview.sharing._segment cimport MV_KIND_STATE, Mapping, Segment
 
 import errno
@@ -240,7 +240,8 @@ cdef class State:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    @cython.binding(False)  # a plain method descriptor: half the cost of a call
+    @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
+    @cython.always_allow_keywords(False)
     def publish(self):
         """publish()
 
@@ -269,6 +270,7 @@ cdef class State:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
     def refresh(self):
         """refresh()
 
@@ -311,6 +313,7 @@ cdef class State:
         persist(self, <char *>store, &number, &time_ns)
         return np.ndarray((), self.dtype, store) if number else None
 
+    @cython.binding(False)  # as publish()
     def read_into(self, target):
         """read_into(target)
 
@@ -332,12 +335,23 @@ cdef class State:
             The size differs; the target cannot be written to.
         """
         cdef uint64_t number = 0, time_ns = 0
+        cdef Py_buffer buffer
+        cdef Py_ssize_t nbytes
         cdef Lease lease
+        cdef int status = MV_LATCH_BUSY
         self.check_open("read_into()")
-        lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
-        if <uint64_t>lease.buffer.len != self.latch.bytes:
-            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {lease.buffer.len}")
-        persist(self, <char *>lease.buffer.buf, &number, &time_ns)
+        borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        nbytes = buffer.len
+        if <uint64_t>nbytes == self.latch.bytes:
+            status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
+        give_back(&buffer)
+        if <uint64_t>nbytes != self.latch.bytes:
+            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {nbytes}")
+        if status < 0:  # the writer laps us: to yield to it takes a lease
+            lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+            if <uint64_t>lease.buffer.len != self.latch.bytes:
+                raise ShapeError(f"read_into(): the target changed its size to {lease.buffer.len} bytes")
+            persist(self, <char *>lease.buffer.buf, &number, &time_ns)
         return number
 
     def history(self):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -59,9 +61,7 @@ class SharedArray:
         self.dtype: np.dtype[Any] = lifecycle.dtype_from_text(facts["dtype_text"])
         self.shape: tuple[int, ...] = facts["shape"]
         self._offset = facts["payload_off"]
-        nbytes = self.dtype.itemsize
-        for extent in self.shape:
-            nbytes *= extent
+        nbytes = self.dtype.itemsize * math.prod(self.shape)
         lifecycle.require_params(
             segment,
             f"attaching array {segment.name!r}",
@@ -226,11 +226,17 @@ def attach_kind(segment: Segment) -> Any:
     if how is None:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
+    return _attacher(how)(segment)
+
+
+@functools.cache
+def _attacher(how: str) -> Callable[[Segment], Any]:
     module, _, path = how.partition(":")
     target: Any = import_module(module)
     for part in path.split("."):
         target = getattr(target, part)
-    return target(segment)
+    attacher: Callable[[Segment], Any] = target
+    return attacher
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:
