@@ -321,6 +321,15 @@ static inline void mv_os_boot_id(uint8_t id[16]) {
 
 /* -- waiting -------------------------------------------------------------------------------------------------------------- */
 
+/* Between two looks at a word that another core is about to change. */
+static inline void mv_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ __volatile__("pause");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb"); /* yields nothing on most cores; isb does pause */
+#endif
+}
+
 /* Sleeps while *word == expected, at most `ns`: 0 = woken, value differs or spurious; -ETIMEDOUT; -EINTR. Works on a read-only
  * mapping, and across processes. The portable form sleeps 0.2 ms at a time. */
 static inline int mv_os_wait(const _Atomic uint32_t *word, uint32_t expected, int64_t ns) {
