@@ -186,8 +186,7 @@ def test_a_sparse_column_alone_gives_indices_and_values(fill, route):
     assert dense.stale
 
 
-# -- what is refused
-# ------------------------------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def long_double():
@@ -285,8 +284,7 @@ def test_strings_of_python_are_refused_by_name():
         assert row.kind is None
 
 
-# -- options
-# --------------------------------------------------------------------------------------------------------------
+# -- options -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["copy", "na", "layout"])
@@ -327,8 +325,7 @@ def test_layout_of_a_strided_column(layout, route):
     assert np.asarray(v).tolist() == [1.0, 4.0, 7.0, 10.0]
 
 
-# -- Series and Index
-# -----------------------------------------------------------------------------------------------------
+# -- Series and Index --------------------------------------------------------------------------------------------------
 
 
 def test_series_view_is_the_frames_memory(address):

@@ -184,8 +184,7 @@ def test_the_first_problem_is_named_and_the_others_counted(route):
     assert len(df.mojo.view(["a", "m"])) == 2
 
 
-# -- layouts and copies
-# -----------------------------------------------------------------------------------------------------
+# -- layouts and copies ------------------------------------------------------------------------------------------------
 
 
 def test_layout_of_a_frame(route):
@@ -218,8 +217,7 @@ def test_copy_if_needed_copies_only_what_needs_it(route, address):
         frame.block("float64")
 
 
-# -- blocks
-# -----------------------------------------------------------------------------------------------------------------
+# -- blocks ------------------------------------------------------------------------------------------------------------
 
 
 def test_block_is_two_dimensional_and_shared(address, cow_on):

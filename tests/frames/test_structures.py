@@ -121,8 +121,7 @@ def test_a_list_of_columns_gives_a_negative_block_stride():
     np.testing.assert_array_equal(np.asarray(block.T), swapped.to_numpy())
 
 
-# -- what derived frames share, and whether pandas knows it
-# ----------------------------------------------------------------
+# -- what derived frames share, and whether pandas knows it ------------------------------------------------------------
 
 DERIVED = {
     # name: (derive, explain says shared in 3.x and with Copy-on-Write, in 2.x without)

@@ -212,3 +212,17 @@ def test_a_series_keeps_no_hold_on_the_view_itself():
     with pytest.raises(ExportedError):
         held.release()
     assert array[0] == 0.0
+
+
+def test_every_view_becomes_a_series():
+    a = np.arange(3.0)
+    made = mv.view(a).to_series(name="x", index=[7, 8, 9])
+    assert np.shares_memory(made.to_numpy(), a)
+    assert (made.name, list(made.index)) == ("x", [7, 8, 9])
+    pa = pytest.importorskip("pyarrow", reason="makes Arrow arrays")
+    text = pa.array(["a", None, "ccc"])
+    chunks = pa.chunked_array([text, text])
+    assert mv.view(text).to_series().tolist() == pd.Series(text, dtype=pd.ArrowDtype(text.type)).tolist()
+    assert mv.view(chunks).to_series().tolist() == pd.Series(chunks, dtype=pd.ArrowDtype(text.type)).tolist()
+    address = text.buffers()[2].address
+    assert mv.view(text).to_series().array.__arrow_array__().chunk(0).buffers()[2].address == address

@@ -4,11 +4,9 @@ Usage: leaks_kernels.py CALLS
 """
 
 import array
-import gc
-import os
-import resource
 import sys
 
+import flat
 import numpy as np
 from support.foreign import array as taken
 from support.foreign import kernel, value
@@ -16,8 +14,6 @@ from support.foreign import kernel, value
 import mojoview as mv
 from mojoview import kernels
 from mojoview.kernels import Kernel, Signature
-from mojoview.memory._lease import live_leases
-from mojoview.memory.errors import MojoViewError
 
 X, Y, OUT, MASK = np.arange(8.0), np.ones(8), np.empty(8), np.empty(8, bool)
 TABLE, BIG = np.arange(12.0).reshape(3, 4), np.arange(6000.0)
@@ -107,62 +103,26 @@ BAD = [
 ]
 
 
-def run(calls):
-    for function in GOOD:
-        for _ in range(calls):
-            function()
-    for number, function in enumerate(BAD):
-        for _ in range(calls):
-            try:
-                function()
-            except MojoViewError:
-                pass
-            else:
-                raise AssertionError(f"bad call number {number} did not fail")
+COUNTED = (
+    X,
+    Y,
+    OUT,
+    MASK,
+    TABLE,
+    STDLIB,
+    RAW,
+    MASKED,
+    VIEW,
+    WRITABLE,
+    TIMES,
+    FRAME,
+    ADD_TO,
+    FAILS,
+    Kernel,
+    np.float64,
+    X.dtype,
+)
 
-
-def state():
-    gc.collect()
-    counted = (
-        X,
-        Y,
-        OUT,
-        MASK,
-        TABLE,
-        STDLIB,
-        RAW,
-        MASKED,
-        VIEW,
-        WRITABLE,
-        TIMES,
-        FRAME,
-        ADD_TO,
-        FAILS,
-        Kernel,
-        np.float64,
-        X.dtype,
-    )
-    return [sys.getrefcount(o) for o in counted], live_leases()
-
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def main(calls):
-    run(max(calls // 20, 50))
-    exact, blocks, none, memory = state(), sys.getallocatedblocks(), sys.getrefcount(None), resident()
-    run(calls)
-    assert state() == exact, (exact, state())
-    grown = sys.getallocatedblocks() - blocks
-    assert grown < 500, f"{grown} blocks more"
-    assert abs(sys.getrefcount(None) - none) < 500, (none, sys.getrefcount(None))
-    more = resident() - memory
-    assert more < 4 << 20 or os.environ.get("MOJOVIEW_SANITIZED"), f"{more:,} bytes more resident"
-    STDLIB.append(1.0)  # nobody holds an export
-    RAW.append(1)
-    print(f"{calls} calls of {len(GOOD)} good and {len(BAD)} bad: {grown} blocks, {more:,} bytes. ok")
-
-
-main(int(sys.argv[1]))
+flat.check(GOOD, BAD, COUNTED, int(sys.argv[1]))
+STDLIB.append(1.0)  # nobody holds an export
+RAW.append(1)

@@ -3,19 +3,16 @@
 Usage: leaks_views.py CALLS
 """
 
-import gc
-import os
-import resource
 import sys
 from typing import ClassVar
 
+import flat
 import numpy as np
 
 import mojoview as mv
 from mojoview.memory._dtype import as_dtype, dtype_info, dtype_of_code
 from mojoview.memory._lease import live_leases
 from mojoview.memory._status import error_for_status
-from mojoview.memory.errors import MojoViewError
 from mojoview.views._assembly import adopt, same, with_mask
 
 
@@ -206,57 +203,21 @@ BAD = [
 ]
 
 
-def run(calls):
-    for function in GOOD:
-        for _ in range(calls):
-            function()
-    for function in BAD:
-        for _ in range(calls):
-            try:
-                function()
-            except MojoViewError:
-                pass
-            else:
-                raise AssertionError(f"bad call number {BAD.index(function)} did not fail")
+COUNTED = (
+    ARRAY,
+    FIXED,
+    TIMES,
+    RECORD,
+    MASKED,
+    VIEW,
+    WRITABLE,
+    MASKED_VIEW,
+    RECORD_VIEW,
+    F8,
+    I8,
+    MEMORY,
+    mv.View,
+    np.dtype("M8[ns]"),
+)
 
-
-def state():
-    gc.collect()
-    counted = (
-        ARRAY,
-        FIXED,
-        TIMES,
-        RECORD,
-        MASKED,
-        VIEW,
-        WRITABLE,
-        MASKED_VIEW,
-        RECORD_VIEW,
-        F8,
-        I8,
-        MEMORY,
-        mv.View,
-        np.dtype("M8[ns]"),
-    )
-    return [sys.getrefcount(o) for o in counted], live_leases()
-
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def main(calls):
-    run(max(calls // 20, 50))
-    exact, blocks, none, memory = state(), sys.getallocatedblocks(), sys.getrefcount(None), resident()
-    run(calls)
-    assert state() == exact, (exact, state())
-    grown = sys.getallocatedblocks() - blocks
-    assert grown < 500, f"{grown} blocks more"
-    assert abs(sys.getrefcount(None) - none) < 500, (none, sys.getrefcount(None))
-    more = resident() - memory
-    assert more < 4 << 20 or os.environ.get("MOJOVIEW_SANITIZED"), f"{more:,} bytes more resident"
-    print(f"{calls} calls of {len(GOOD)} good and {len(BAD)} bad: {grown} blocks, {more:,} bytes. ok")
-
-
-main(int(sys.argv[1]))
+flat.check(GOOD, BAD, COUNTED, int(sys.argv[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -41,10 +42,11 @@ def test_the_leak_script_itself_can_fail(tmp_path):
 
     source = (ISOLATED / "leaks_views.py").read_text()
     planted = source.replace(
-        "def run(calls):", "LEAK = []\n\n\ndef run(calls):\n    LEAK.extend(mv.view(ARRAY) for _ in range(calls))"
+        "flat.check(GOOD,", "LEAK = []\nflat.check([lambda: LEAK.append(mv.view(ARRAY)), *GOOD],"
     )
     assert planted != source
     script = tmp_path / "planted.py"
     script.write_text(planted)
+    shutil.copy(ISOLATED / "flat.py", tmp_path)
     with pytest.raises(AssertionError, match="AssertionError"):
         run_code(str(script), "100")

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from mojoview.frames._frame import FrameView
     from mojoview.frames._shared import SharedFrame
 
+NEVER: Copy = "never"
+ERROR: Missing = "error"
+ANY: Layout = "any"
+
 __all__ = ["ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor"]
 
 
@@ -53,7 +57,7 @@ class FrameAccessor:
     def __init__(self, obj: pd.DataFrame) -> None:
         self._obj = obj
 
-    def view(self, columns: Any = None, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
+    def view(self, columns: Any = None, *, copy: Copy = NEVER, na: Missing = ERROR, layout: Layout = ANY) -> Any:
         """Views of the columns: all, some, or one.
 
         Parameters
@@ -112,8 +116,7 @@ class FrameAccessor:
         """
         df = self._obj
         if columns is None:
-            plain = all(isinstance(option, str) for option in (copy, na, layout))  # arrays compare element by element
-            if not (plain and copy == "never" and na == "error" and layout == "any"):
+            if not (copy is NEVER and na is ERROR and layout is ANY):  # the defaults need no look
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
         check_options(copy, na, layout)

@@ -68,29 +68,34 @@ _lease_lock = threading.Lock()
 class Snapshot:
     """The blocks of a frame or Series at one moment. While it lives, the blocks it names are pinned."""
 
-    __slots__ = ("__weakref__", "_placements", "_where", "blocks", "odd", "owner")
+    __slots__ = ("__weakref__", "_placements", "_where", "axes", "blocks", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         # The time of df.mojo.view() is spent here, for each block, and independent of rows and columns.
         self.owner = ref(obj)
-        blocks = obj._mgr.blocks
+        manager = obj._mgr
+        blocks = manager.blocks
+        #: Labels of the columns (of a frame) and of the rows; pandas replaces them in its own list.
+        self.axes = [*manager.axes]
         self._where: list[tuple[int, int]] | None = None
         if positions is not None:
-            blocks = self._select(obj._mgr, positions)
+            blocks = self._select(manager, positions)
         self.blocks = blocks
-        self._placements: list[Any] = []
+        placements: list[Any] = []
+        odd: list[Any] = []
+        self._placements = placements
+        #: Blocks that are not plain numbers as kernels take them.
+        self.odd = odd
         if _leased:
             refuse_leased(blocks)
-        #: Blocks that are not plain numbers as kernels take them.
-        self.odd: list[Any] = []
         for block in blocks:
             block.refs.add_index_reference(self)
             # Immutable: when columns move, pandas gives the block another one. Keeping it is all that has to be done
             # now.
-            self._placements.append(block._mgr_locs)
+            placements.append(block._mgr_locs)
             values = block.values
             if type(values) is not ndarray or values.dtype not in PLAIN or not values.flags.aligned:
-                self.odd.append(block)
+                odd.append(block)
         if _leased:  # again: a lease may have begun in another thread just before the pin was there to be seen
             refuse_leased(blocks)
 
@@ -256,10 +261,11 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
 class PublicSnapshot:
     """The same through public calls: a shallow copy pins the memory, addresses say whether it is shared and current."""
 
-    __slots__ = ("_positions", "_shallow", "odd", "owner")
+    __slots__ = ("_positions", "_shallow", "axes", "odd", "owner")
 
     def __init__(self, obj: Any, positions: Sequence[int] | None = None) -> None:
         self.owner = ref(obj)
+        self.axes = [*reversed(obj.axes)]
         self._shallow = obj.copy(deep=False)
         self._positions = list(range(obj.shape[1] if obj.ndim == 2 else 1)) if positions is None else list(positions)
         self.odd = [self]

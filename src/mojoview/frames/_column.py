@@ -103,12 +103,6 @@ class ColumnView(PandasView):
         self.dtype  # noqa: B018
         return (self,)
 
-    def to_series(self, *, index: Any = None, name: Any = None) -> pd.Series:
-        """A Series over the same memory, of dtype `logical_dtype`; see `mojoview.frames.to_series`."""
-        from mojoview.frames._to_pandas import to_series
-
-        return to_series(self, index=index, name=name)
-
 
 class BlockView(PandasView):
     """A view of a whole block, of shape (columns, rows), made by `df.mojo.block()`; its `.T` is (rows, columns).

@@ -83,8 +83,7 @@ class FrameView:
     def __init__(self, *_: Any) -> None:
         raise ArgumentError("FrameView() is not called by hand: use df.mojo.view()")
 
-    # -- the mapping
-    # ------------------------------------------------------------------------------------------------------
+    # -- the mapping ---------------------------------------------------------------------------------------------------
 
     def __getitem__(self, label: Any) -> Any:
         return self.iloc(position_of(self.columns, label))
@@ -129,8 +128,7 @@ class FrameView:
         """(label, ColumnView) of each column in order, duplicates included."""
         return zip(self.columns, self.values(), strict=True)
 
-    # -- as a whole
-    # -------------------------------------------------------------------------------------------------------
+    # -- as a whole ----------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,8 +165,7 @@ class FrameView:
             raise ZeroCopyError("block: the view holds copies of columns, which lie in no block")
         return single_block(self._open(), self.columns, dtype)
 
-    # -- to others
-    # --------------------------------------------------------------------------------------------------------
+    # -- to others -----------------------------------------------------------------------------------------------------
 
     def to_dict_of_views(self) -> dict[Any, Any]:
         """Labels to views, for code that takes plain dictionaries.
@@ -300,18 +297,20 @@ def origin_of(made: Resolved, origin: Any) -> Any:
 _ALL_PLAIN: Mapping[int, Resolved] = MappingProxyType({})
 
 
-# -- taking views
-# -------------------------------------------------------------------------------------------------------
+# -- taking views ------------------------------------------------------------------------------------------------------
+
+
+new = object.__new__
 
 
 def frame_view(df: Any, positions: Sequence[int] | None, copy: Copy, na: Missing, layout: Layout) -> FrameView:
     """A FrameView of a DataFrame. Work for each block only, where the blocks are plain numbers taken as they are."""
     snapshot = take_snapshot(df, positions)
-    made = FrameView.__new__(FrameView)
+    made = new(FrameView)
     made._snapshot = snapshot
     made._may_copy = copy != "never"
-    made.index = df.index
-    made.columns = df.columns if positions is None else df.columns[list(positions)]
+    columns, made.index = snapshot.axes
+    made.columns = columns if positions is None else columns[list(positions)]
     if not snapshot.odd and copy != "always" and layout == "any":
         made._ready = _ALL_PLAIN
     else:
@@ -325,8 +324,7 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layo
         if not all(isinstance(values, np.ndarray) and values.flags.f_contiguous for values, _ in snapshot.arrays()):
             raise ZeroCopyError(
                 "view: the frame has not layout='c': pandas keeps the values of a column, not of a row, together, and "
-                "no "
-                "copy of columns changes that; use layout='f', or np.ascontiguousarray(df)"
+                "no copy of columns changes that; use layout='f', or np.ascontiguousarray(df)"
             )
         layout = "any"
     ready: dict[int, Resolved] = {}
@@ -348,8 +346,7 @@ def _resolve_all(snapshot: Any, columns: pd.Index, copy: Copy, na: Missing, layo
         if len(problems) > 1:
             message += (
                 f" ({len(problems) - 1} more column(s) cannot be viewed either; df.mojo.explain() lists them, "
-                "df.mojo.view([...]) "
-                "takes the others)"
+                "df.mojo.view([...]) takes the others)"
             )
         raise kind(message)
     return ready
@@ -421,8 +418,7 @@ def _parts_view(parts: _Parts, name: ColumnName, na: Missing, layout: Layout) ->
     return made
 
 
-# -- blocks
-# -------------------------------------------------------------------------------------------------------------
+# -- blocks ------------------------------------------------------------------------------------------------------------
 
 
 def block_views(snapshot: Any, columns: pd.Index) -> tuple[BlockView, ...]:
@@ -496,8 +492,7 @@ def _short(labels: list[Any]) -> str:
     return f"{shown}, … ({len(labels)} in all)" if len(labels) > 4 else shown
 
 
-# -- labels
-# -------------------------------------------------------------------------------------------------------------
+# -- labels ------------------------------------------------------------------------------------------------------------
 
 
 def position_of(columns: pd.Index, label: Any) -> int:

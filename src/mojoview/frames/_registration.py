@@ -8,10 +8,13 @@ import pandas as pd
 
 from mojoview.frames._accessors import ArrayAccessor, FrameAccessor, IndexAccessor, SeriesAccessor
 from mojoview.frames._records import install as install_records
-from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import AccessorError
+from mojoview.memory.upward import ATTACHERS, CONVERTERS
 
 __all__ = ["AccessorDescriptor", "register"]
+
+
+new = object.__new__
 
 
 class AccessorDescriptor:
@@ -28,7 +31,11 @@ class AccessorDescriptor:
         self.__doc__ = accessor.__doc__
 
     def __get__(self, obj: Any, owner: type | None = None) -> Any:
-        return self.accessor if obj is None else self.accessor(obj)
+        if obj is None:
+            return self.accessor
+        made: Any = new(self.accessor)
+        made._obj = obj  # what __init__ does, which a call would take twice the time to reach
+        return made
 
     def __set__(self, obj: Any, value: Any) -> None:
         raise AccessorError(
@@ -40,6 +47,7 @@ def register() -> None:
     """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
     install_records()
     ATTACHERS["frame"] = "mojoview.frames._shared:attach_frame"
+    CONVERTERS["to_series"] = "mojoview.frames._to_pandas:to_series"
     api = pd.api.extensions
     for owner, accessor, announce in (
         (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),

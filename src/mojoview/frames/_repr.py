@@ -18,8 +18,7 @@ __all__ = ["accessor_html", "accessor_text", "frame_html", "frame_text", "view_h
 MOST_COLUMNS = 24  # a picture of more columns, and a text of more lines, helps nobody
 
 
-# -- text
-# -----------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def view_text(view: PandasView) -> str:
@@ -80,8 +79,7 @@ def _verdict(fact: Fact) -> str:
     return fact.reason
 
 
-# -- pictures
-# -------------------------------------------------------------------------------------------------------------
+# -- pictures ----------------------------------------------------------------------------------------------------------
 
 # One hue a block. Chosen to differ also for colour-blind eyes, and drawn half transparent so that dark themes keep
 # their ground.
@@ -135,14 +133,13 @@ def _picture(title: str, facts: Sequence[Fact], rows: int) -> str:
     memory = "".join(_memory_slab(slab) for slab in slabs)
     caption = "opacity:.6;font-size:11px;padding:0 0 3px"
     cell = "vertical-align:top;text-align:left;border:none;background:none;padding:0 28px 0 0"
+    table = "border:none;border-collapse:collapse;margin:0"
     return (
-        "<div class='mojoview' style='border-left:3px solid #e4572e;padding:2px 0 4px "
-        "10px;font-size:12px;line-height:1.35'>"
+        "<div class='mojoview' style='border-left:3px solid #e4572e;padding:2px 0 4px 10px;font-size:12px;"
+        "line-height:1.35'>"
         f"<div style='padding-bottom:6px'><b>{escape(title)}</b></div>"
-        f"<table style='border:none;border-collapse:collapse;margin:0'><tr style='background:none'>"
-        f"<td style='{cell}'><div style='{caption}'>the columns</div><table "
-        f"style='border:none;border-collapse:collapse;margin:0'>{frame}"
-        f"</table>{more}</td>"
+        f"<table style='{table}'><tr style='background:none'>"
+        f"<td style='{cell}'><div style='{caption}'>the columns</div><table style='{table}'>{frame}</table>{more}</td>"
         f"<td style='{cell}'><div style='{caption}'>where they lie in memory</div>{memory}</td></tr></table></div>"
     )
 
@@ -192,21 +189,21 @@ def _frame_column(fact: Fact, hue: str) -> str:
         f"border:none;background:none;padding:1px 10px 1px 0;text-align:left;white-space:nowrap;font-size:12px;{_FONT}"
     )
     mark, colour = (
-        ("✓ zero-copy", "#2e8540")
+        ("✓ zero-copy", "#3a9d4f")
         if fact.zero_copy
         else ("• copied", "#b7791f")
         if fact.copied
-        else ("✕ refused", "#c0392b")
+        else ("✕ refused", "#e0523f")
     )
     note = (
-        "<div "
-        f"style='white-space:normal;min-width:22em;max-width:30em;opacity:.75;font-family:sans-serif'>{escape(fact.reason)}</div>"
+        "<div style='white-space:normal;min-width:22em;max-width:30em;opacity:.75;font-family:sans-serif'>"
+        f"{escape(fact.reason)}</div>"
         if fact.reason and not (fact.copied and fact.reason == "copied as asked")
         else ""
     )
     return (
-        "<tr style='background:none'><td "
-        f"style='{cell};vertical-align:top'>{_bar(hue, 12, 12, not fact.zero_copy)}</td>"
+        "<tr style='background:none'>"
+        f"<td style='{cell};vertical-align:top'>{_bar(hue, 12, 12, not fact.zero_copy)}</td>"
         f"<td style='{cell};vertical-align:top'><b>{escape(str(fact.column))}</b></td>"
         f"<td style='{cell};vertical-align:top;opacity:.75'>{escape(fact.dtype)}</td>"
         f"<td style='{cell};vertical-align:top'><span style='color:{colour}'>{mark}</span>{note}</td></tr>"
@@ -231,14 +228,13 @@ def _memory_slab(slab: _Slab) -> str:
         strips.append(
             f"{shape}<text x='6' y='{k * height + 11.5}' font-size='10.5' fill='currentColor' style='{_FONT}'>"
             f"{escape(_clip(str(fact.column), 18))}</text><text x='{width - 6}' y='{k * height + 11.5}' "
-            "font-size='9.5' "
-            f"text-anchor='end' fill='currentColor' opacity='.7' style='{_FONT}'>{where}</text>"
+            f"font-size='9.5' text-anchor='end' fill='currentColor' opacity='.7' style='{_FONT}'>{where}</text>"
         )
     drawing = (
         f"<svg width='{width}' height='{len(slab.facts) * height}' style='display:block;overflow:visible' role='img' "
         f"aria-label='{escape(slab.title, quote=True)}'><defs><pattern id='mojoview-none' width='6' height='6' "
-        "patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><rect width='2' height='6' "
-        f"fill='{_GREY}'/></pattern></defs>"
+        f"patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><rect width='1.5' height='6' fill='{_GREY}' "
+        "opacity='.45'/></pattern></defs>"
         f"{''.join(strips)}</svg>"
     )
     return (
@@ -252,8 +248,7 @@ def _bar(hue: str, width: int, height: int, hollow: bool) -> str:
     fill = f"fill='none' stroke='{hue}' stroke-width='2'" if hollow else f"fill='{hue}'"
     return (
         f"<svg width='{width}' height='{height}' style='vertical-align:-1px'><rect x='1' y='1' width='{width - 2}' "
-        f"height='{height - 2}' "
-        f"rx='2' {fill}/></svg>"
+        f"height='{height - 2}' rx='2' {fill}/></svg>"
     )
 
 

@@ -191,8 +191,7 @@ _READERS: tuple[tuple[Any, Callable[[Any], Storage]], ...] = (
 )
 
 
-# -- from storage to a view
-# ---------------------------------------------------------------------------------------------
+# -- from storage to a view --------------------------------------------------------------------------------------------
 
 _CHOICES = {"copy": get_args(Copy), "na": get_args(Missing), "layout": get_args(Layout)}
 

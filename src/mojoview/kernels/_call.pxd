@@ -55,6 +55,7 @@ cdef extern from "frame.h":
         int buffers
     ctypedef struct mv_plain:
         int arrays
+        int direct
 
 
 ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)

@@ -83,9 +83,10 @@ cdef extern from "frame.h" nogil:
                             uint64_t flags)
 
 cdef extern from "plain.h":
-    void mv_plain_learn(object dtype, int number, int code, int bits)
+    void mv_plain_learn(object dtype, int number, int code, int bits, int letter)
     void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
-    bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray)
+    bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray, const Py_buffer *buffers)
+    int64_t mv_plain_run(mv_desc *d, int n, uintptr_t address)
     bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
 
 cdef enum:
@@ -101,7 +102,7 @@ memset(array_code, -1, sizeof(array_code))
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     array_code[_dtype.num] = {"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[_dtype.kind]
     array_log2[_dtype.num] = _dtype.itemsize.bit_length() - 1
-    mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8)
+    mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8, ord(_dtype.char))
 
 
 cdef inline bint fill_from_array(cnp.ndarray source, mv_desc *d) noexcept:
@@ -191,6 +192,21 @@ cdef object ARRAY = array.array, MMAP = mmap.mmap
 
 cdef inline bint is_plain_exporter(object obj) noexcept:
     return (type(obj) is ARRAY or type(obj) is memoryview or type(obj) is bytes or type(obj) is bytearray or type(obj) is MMAP)
+
+
+cdef inline bint borrow_plain(Kernel self, PyObject *const *args, mv_frame *frame) except -1:
+    """The buffers of all arguments that are no ndarrays; False where one is no exporter of the standard library."""
+    cdef int k
+    if self.plain.arrays == 0:
+        return False
+    for k in range(self.plain.arrays):
+        obj = <object>args[self.array_at[k]]
+        if type(obj) is not cnp.ndarray:
+            if not is_plain_exporter(obj):
+                return False
+            borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
+            frame.buffers += 1
+    return True
 
 
 cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) except -1:
@@ -294,13 +310,9 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
     cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
     cdef mv_run run
     cdef mv_value option
-    cdef int64_t word
     if kwnames is NULL and given == self.params:
         if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
-            word = mv_foreign_word(&self.foreign, option)
-            if word & 0xff:
-                raise_status(self.signature, word)
-            return None
+            return finish_plain(self, option)
         if self.handler is not None:
             return call_slowly(self, args, given, kwnames)
         run.threads = 0 if self.foreign.address == 0 else 1
@@ -308,6 +320,13 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
         option.i64 = 0  # ddof 0.0, and the first comparison
         return invoke(self, args, &run, option, None)
     return call_slowly(self, args, given, kwnames)
+
+
+cdef inline object finish_plain(Kernel self, mv_value returned):
+    cdef int64_t word = mv_foreign_word(&self.foreign, returned)
+    if word & 0xff:
+        raise_status(self.signature, word)
+    return None
 
 
 cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
@@ -344,7 +363,7 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
     """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
     cdef mv_frame frame
-    if mv_plain_frame(&frame, &self.plain, args, cnp.ndarray):
+    if mv_plain_frame(&frame, &self.plain, args, cnp.ndarray, NULL):
         return run_checked(self, args, &frame, run, option, asked)
     return invoke_slowly(self, args, &frame, run, option, asked)
 
@@ -355,6 +374,12 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
     cdef int k, status, common = -1, numbers = 0
     frame.views = frame.buffers = 0
     try:
+        if borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
+            if self.plain.direct and frame.desc[0].size < GIL_WORTH:
+                option.i64 = mv_plain_run(frame.desc, self.plain.direct, self.foreign.address)
+                return finish_plain(self, option)
+            return run_checked(self, args, frame, run, option, asked)
+        let_go(frame)
         for k in range(self.spec.arrays):
             obj = <object>args[self.array_at[k]]
             if self.spec.array[k].scalar and is_number(obj):

@@ -14,8 +14,9 @@
  * what ours says about a dense array of it. */
 static PyArray_Descr *mv_plain_dtype[MV_PLAIN_TYPES];
 static mv_desc mv_plain_desc[MV_PLAIN_TYPES];
+static signed char mv_plain_number[128]; /* by the letter of a buffer's format, plus one; 0: none of plain numbers */
 
-static inline void mv_plain_learn(PyObject *dtype, int number, int code, int bits) {
+static inline void mv_plain_learn(PyObject *dtype, int number, int code, int bits, int letter) {
     mv_desc *d = &mv_plain_desc[number];
     memset(d, 0, sizeof *d);
     d->stride[0] = 1;
@@ -30,6 +31,7 @@ static inline void mv_plain_learn(PyObject *dtype, int number, int code, int bit
     d->strides[0] = bits / 8;
     Py_INCREF(dtype); /* for good: the table lasts as long as the process */
     mv_plain_dtype[number] = (PyArray_Descr *)dtype;
+    mv_plain_number[letter] = (signed char)(number + 1);
 }
 
 static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at,
@@ -51,10 +53,22 @@ static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uin
     plain->direct = plain->arrays && descriptors_only && spec->arrays <= 3 ? spec->arrays : 0;
 }
 
+MV_INLINE void mv_plain_describe(mv_desc *d, const mv_desc *like, void *data, int64_t size, bool readonly) {
+    typedef uint64_t half_line __attribute__((vector_size(16), may_alias));
+    for (int i = 1; i < 4; i++) /* lines 0 and 3 whole, of the lines between what one dimension uses */
+        ((half_line *)d)[i] = ((const half_line *)like)[i];
+    for (int i = 12; i < 16; i++)
+        ((half_line *)d)[i] = (half_line){0, 0};
+    d->data = data;
+    d->size = d->shape[0] = size;
+    d->strides[0] = d->itemsize;
+    if (readonly)
+        d->flags |= MV_READONLY;
+}
+
 /* One array: checked and described, or false. `dtype` NULL: learned from this array, with what it is described as. */
 MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const void **dtype,
                               const mv_desc **like) {
-    typedef uint64_t half_line __attribute__((vector_size(16), may_alias));
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
     if (Py_TYPE(object) != ndarray || a->nd != 1 || (a->flags & flags) != flags)
         return false;
@@ -67,15 +81,31 @@ MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarra
     }
     if (a->descr != *dtype)
         return false;
-    for (int i = 1; i < 4; i++) /* lines 0 and 3 whole, of the lines between what one dimension uses */
-        ((half_line *)d)[i] = ((const half_line *)*like)[i];
-    for (int i = 12; i < 16; i++)
-        ((half_line *)d)[i] = (half_line){0, 0};
-    d->data = a->data;
-    d->size = d->shape[0] = a->dimensions[0];
-    d->strides[0] = d->itemsize;
-    if (!(a->flags & NPY_ARRAY_WRITEABLE))
-        d->flags |= MV_READONLY;
+    mv_plain_describe(d, *like, a->data, a->dimensions[0], !(a->flags & NPY_ARRAY_WRITEABLE));
+    return true;
+}
+
+/* The same of a borrowed buffer. */
+MV_INLINE bool mv_plain_buffer(mv_desc *d, const Py_buffer *b, int flags, const void **dtype, const mv_desc **like) {
+    const char *f = b->format ? b->format : "B";
+    f += *f == '@';
+    const unsigned char letter = (unsigned char)f[0];
+    if (letter == 0 || letter >= sizeof mv_plain_number || f[1] != 0 || mv_plain_number[letter] == 0)
+        return false;
+    const int number = mv_plain_number[letter] - 1;
+    const mv_desc *own = &mv_plain_desc[number];
+    const int64_t item = own->itemsize;
+    if (b->ndim != 1 || b->itemsize != item || b->suboffsets || !b->shape || b->shape[0] * item != b->len ||
+        (b->strides && b->strides[0] != item) || (uintptr_t)b->buf & (uintptr_t)(item - 1) ||
+        (b->readonly && flags & NPY_ARRAY_WRITEABLE))
+        return false;
+    if (!*dtype) {
+        *dtype = mv_plain_dtype[number];
+        *like = own;
+    } else if ((*like)->dtype_code != own->dtype_code || (*like)->dtype_bits != own->dtype_bits) {
+        return false;
+    }
+    mv_plain_describe(d, *like, b->buf, b->shape[0], b->readonly);
     return true;
 }
 
@@ -85,15 +115,21 @@ MV_INLINE bool mv_plain_apart(const mv_desc *a, const mv_desc *b, bool same) {
     return other >= high || low >= end || (same && other == low && end == high);
 }
 
-/* False means no more than that the long way has to look. `n`: arrays; a constant where speed counts. */
-MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray) {
+/* False means no more than that the long way has to look. `n`: arrays; a constant where speed counts. `buffers`: what was
+ * borrowed for the arguments that are no ndarrays, in their order; NULL: all are. */
+MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray,
+                               const Py_buffer *buffers) {
     const void *common = NULL;
     const mv_desc *common_like = NULL;
     for (int k = 0; k < n; k++) {
         const void *own = plain->dtype[k];
         const mv_desc *own_like = plain->like[k];
-        if (!mv_plain_array(&d[k], args[plain->array_at[k]], ndarray, plain->flags[k], own ? &own : &common,
-                            own ? &own_like : &common_like) || d[k].size != d[0].size)
+        const void **dtype = own ? &own : &common;
+        const mv_desc **like = own ? &own_like : &common_like;
+        PyObject *object = args[plain->array_at[k]];
+        if (!(buffers && Py_TYPE(object) != ndarray
+                  ? mv_plain_buffer(&d[k], buffers++, plain->flags[k], dtype, like)
+                  : mv_plain_array(&d[k], object, ndarray, plain->flags[k], dtype, like)) || d[k].size != d[0].size)
             return false;
     }
     for (int k = 1; k < n; k++)
@@ -104,12 +140,16 @@ MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObjec
 }
 
 static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args,
-                                  PyTypeObject *ndarray) {
-    if (plain->arrays == 0 || !mv_plain_arrays(frame->desc, plain->arrays, plain, args, ndarray))
+                                  PyTypeObject *ndarray, const Py_buffer *buffers) {
+    if (plain->arrays == 0 || !mv_plain_arrays(frame->desc, plain->arrays, plain, args, ndarray, buffers))
         return false;
     for (int k = 0; k < plain->arrays; k++)
         frame->args[k] = &frame->desc[k];
     return true;
+}
+
+MV_INLINE int64_t mv_plain_run(mv_desc *d, int n, uintptr_t address) {
+    return ((int64_t (*)(void *, void *, void *))address)(&d[0], &d[1 % n], &d[2 % n]);
 }
 
 /* A small call of a function on up to three descriptors, done on the spot. False: not
@@ -117,9 +157,9 @@ static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObje
 MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args,
                                 PyTypeObject *ndarray, int64_t most, mv_value *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];
-    if (!mv_plain_arrays(d, n, plain, args, ndarray) || d[0].size >= most)
+    if (!mv_plain_arrays(d, n, plain, args, ndarray, NULL) || d[0].size >= most)
         return false;
-    returned->i64 = ((int64_t (*)(void *, void *, void *))address)(&d[0], &d[1 % n], &d[2 % n]);
+    returned->i64 = mv_plain_run(d, n, address);
     return true;
 }
 

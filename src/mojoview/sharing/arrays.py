@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mojoview.memory._dtype import dtype_info
-from mojoview.memory.attachers import ATTACHERS
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
+from mojoview.memory.upward import ATTACHERS, target_of
 from mojoview.sharing import _segment, capacity, lifecycle
 from mojoview.sharing._segment import Segment
 from mojoview.views import View, view
@@ -22,7 +20,7 @@ __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
 CHUNK = 64 << 20  # bytes a system call: signals are seen between two
 
-# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/attachers.
+# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/upward.
 _KINDS = {
     _segment.STATE: "mojoview.sharing._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
@@ -87,7 +85,7 @@ class SharedArray:
         return self.segment.view(self._offset, self.shape, self.dtype, fortran=fortran)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.read(), dtype=dtype, copy=copy)
+        return self.read().__array__(dtype, copy=copy)
 
     @property
     def name(self) -> str:
@@ -226,17 +224,7 @@ def attach_kind(segment: Segment) -> Any:
     if how is None:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
-    return _attacher(how)(segment)
-
-
-@functools.cache
-def _attacher(how: str) -> Callable[[Segment], Any]:
-    module, _, path = how.partition(":")
-    target: Any = import_module(module)
-    for part in path.split("."):
-        target = getattr(target, part)
-    attacher: Callable[[Segment], Any] = target
-    return attacher
+    return target_of(how)(segment)
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
 from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError
+from mojoview.memory.upward import CONVERTERS, target_of
 from mojoview.views._array import assign, converted
 
 
@@ -190,6 +191,13 @@ cdef class View(Window):
         fold(other.desc, shape)
         finish(other)
         return other
+
+    def to_series(self, *, index=None, name=None):
+        """to_series(*, index=None, name=None)
+
+        A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`.
+        """
+        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
 
     def cast(self, dtype):
         """cast(dtype)

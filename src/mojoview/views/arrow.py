@@ -22,6 +22,7 @@ from mojoview.memory.errors import (
     ReleasedError,
     ZeroCopyError,
 )
+from mojoview.memory.upward import CONVERTERS, target_of
 from mojoview.views import _arrow_export, _arrow_import
 from mojoview.views._arrow_elements import element_index, window
 from mojoview.views._arrow_format import ArrowNode, fixed_dtype
@@ -165,6 +166,10 @@ class ArrowView:
             f"{type(self).__name__}: its elements are not side by side, so no array can share them; take its parts "
             "(offsets, bytes, values, codes), or list(view) for Python objects"
         )
+
+    def to_series(self, *, index: Any = None, name: Any = None) -> Any:
+        """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
+        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _arrow_export.export_type(self._node.type)

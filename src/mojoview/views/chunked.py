@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory.errors import ArgumentError, DTypeError, ZeroCopyError
+from mojoview.memory.upward import CONVERTERS, target_of
 from mojoview.views import _arrow_export, _assembly
 from mojoview.views._arrow_elements import element_index, window
 from mojoview.views._arrow_format import ArrowType, fixed_dtype, format_of
@@ -186,6 +187,10 @@ class ChunkedView:
         raise ZeroCopyError(
             f"ChunkedView: no array can share {len(self._chunks)} chunks; use them one by one, or combine()"
         )
+
+    def to_series(self, *, index: Any = None, name: Any = None) -> Any:
+        """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
+        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _arrow_export.export_type(self._type)
