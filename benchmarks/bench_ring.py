@@ -76,7 +76,7 @@ def test_large_frames(kind, benchmark):
 
 def test_one_way_polling(benchmark):
     def measure(kind):
-        return latency(kind, int(20_000 * SCALE))
+        return latency(kind, int(5_000 * SCALE))
 
     table = turns("one way of 64 bytes, median, polling", [RingSpin, Iceoryx], 4, measure, {"iceoryx2": 10})
     limits = [bare_c() for _ in table.rounds["ring, polling"]]
@@ -90,7 +90,7 @@ def test_one_way_polling(benchmark):
 
 def test_one_way_blocking(benchmark):
     def measure(kind):
-        return latency(kind, int(10_000 * SCALE))
+        return latency(kind, int(5_000 * SCALE))
 
     show(
         turns("one way of 64 bytes, median, blocking", [RingFutex, UnixSocket], 4, measure, {"Unix socket": 1.0}),
