@@ -22,7 +22,7 @@ RANKS = {
 }
 LONGEST = 600
 # The one reader of NumPy's structs cannot hand them to a second file.
-LONGER = {"kernels/_call.pyx": 900}
+LONGER = {"kernels/_call.pyx": 1000}
 CODE = {".py", ".pyi", ".pyx", ".pxd", ".h", ".c", ".mojo"}
 SHIPPED = {".py", ".pyi", ".pxd", ".h", ".mojo", ".typed"}
 BUILTIN_ERRORS = {

@@ -47,7 +47,7 @@ PLANTS = {
         ("views/open.py", '\n__all__ = ["view", "from_ptr"]\n'),
         ("views/open.py", '\n__all__ = ["view", "view"]\n'),
     ],
-    house.rooms_say_what_they_are_for: [("flow/__init__.py", '"""Flows."""\n')],
+    house.rooms_say_what_they_are_for: [("cuda/__init__.py", '"""Flows."""\n')],
     house.no_textual_include: [("views/_view.pyx", '\ninclude "more.pxi"\n'), ("views/more.pxi", "x = 1\n")],
     house.no_long_file: [("views/long.py", "x = 1\n" * 601)],
     house.errors_live_in_the_tree: [

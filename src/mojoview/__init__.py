@@ -5,21 +5,26 @@ else that is heavy is imported when it is first used.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
+from mojoview.kernels.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
     DTypeError,
     KernelCompileError,
+    KernelCrashed,
     KernelError,
+    KernelMemoryError,
+    KernelTimeout,
     LayoutError,
     MaskError,
+    MojoSafetyError,
     MojoViewError,
     OverlapError,
     ReadOnlyError,
@@ -31,9 +36,15 @@ from mojoview.memory.errors import (
 from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
+    from mojoview.flow import safe_call
+    from mojoview.kernels.decorator import kernel
+    from mojoview.kernels.hook import enable_hook
     from mojoview.kernels.include import get_mojo_include
+    from mojoview.kernels.library import load_library
     from mojoview.kernels.loader import load
+    from mojoview.kernels.members import python_attribute, python_callable
     from mojoview.kernels.module import KernelModule
+    from mojoview.kernels.pointers import from_function
     from mojoview.sharing import (
         Pool,
         SegmentInfo,
@@ -53,10 +64,14 @@ __all__ = [
     "CompilerNotFound",
     "DTypeError",
     "KernelCompileError",
+    "KernelCrashed",
     "KernelError",
+    "KernelMemoryError",
     "KernelModule",
+    "KernelTimeout",
     "LayoutError",
     "MaskError",
+    "MojoSafetyError",
     "MojoViewError",
     "OverlapError",
     "Param",
@@ -79,12 +94,19 @@ __all__ = [
     "borrow_check",
     "build_config",
     "cleanup",
+    "enable_hook",
+    "from_function",
     "from_ptr",
     "get_include",
     "get_mojo_include",
+    "kernel",
     "kernels",
     "load",
+    "load_library",
     "map_file",
+    "python_attribute",
+    "python_callable",
+    "safe_call",
     "segments",
     "share",
     "unlink",
@@ -94,9 +116,16 @@ __all__ = [
 # Where these are defined they bring the compiler's machinery with them.
 _LATER = {
     "KernelModule": "mojoview.kernels.module",
+    "enable_hook": "mojoview.kernels.hook",
     "get_mojo_include": "mojoview.kernels.include",
+    "kernel": "mojoview.kernels.decorator",
     "load": "mojoview.kernels.loader",
+    "python_attribute": "mojoview.kernels.members",
+    "python_callable": "mojoview.kernels.members",
+    "from_function": "mojoview.kernels.pointers",
+    "load_library": "mojoview.kernels.library",
     "Ring": "mojoview.sharing.ring",
+    "safe_call": "mojoview.flow",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
     "mojoview.sharing",
@@ -146,6 +175,28 @@ def get_include() -> str:
     return str(Path(memory.__file__).absolute().parent)
 
 
+def _asynchronous() -> object:
+    from mojoview.flow import asynchronous
+
+    return asynchronous
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext mojoview` calls: adds the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+
+    Notes
+    -----
+    Thread safety: the thread of the shell.
+    """
+    from mojoview.kernels.notebook import Magics
+
+    Magics(shell).register()
+
+
 def __getattr__(name: str) -> object:
     if name in _LATER:
         from importlib import import_module
@@ -161,3 +212,4 @@ def __dir__() -> list[str]:
 
 
 _register()
+_make_asynchronous(_asynchronous)

@@ -2,11 +2,13 @@
 
 Understands the three runs of `load` for a file that exports `add`; what it builds is C. It notes each run in FAKE_LOG
 and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "die", "garble",
-"needs" (a missing function), "touch" (changes the source meanwhile).
+"needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a signal), "touch" (changes the source
+meanwhile).
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -39,6 +41,8 @@ def main(command, *arguments):
     if mode == "refuse":
         sys.stderr.write(f"Some other line\n{json.dumps(REMARK)}\n")
         return 1
+    if mode == "killed" and emit != "doc":
+        os.kill(os.getpid(), signal.SIGKILL)
     if mode == "die":
         sys.stderr.write("Segmentation fault (core dumped)\n")
         return -11
@@ -50,9 +54,11 @@ def main(command, *arguments):
         target.write_text(LLVM)
         return 0
     code = target.with_suffix(".c")
-    code.write_text("extern double nowhere(void);" * (mode == "needs") +
-                    f"double add(double a, double b) {{ return a + b{' + nowhere()' * (mode == 'needs')}; }}\n")
-    return subprocess.call([os.environ.get("CC", "cc"), "-shared", "-fPIC", code, "-o", target])
+    missing = {"needs": "nowhere", "runtime": "KGEN_CompilerRT_nowhere"}.get(mode)
+    code.write_text(f"extern double {missing or 'unused'}(void);\n"
+                    f"double add(double a, double b) {{ return a + b{f' + {missing}()' if missing else ''}; }}\n")
+    kind = "-c" if emit == "object" else "-shared"
+    return subprocess.call([os.environ.get("CC", "cc"), kind, "-fPIC", code, "-o", target])
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def test_defaults(text, dtype, value):
     ({"llvm": "float @f(double noundef %0)"}, "compiled as"),
     ({"llvm": "double @f(double signext %0)"}, "compiled as"),
     ({"llvm": "double @g(double noundef %0)"}, "compiled as None"),
-    ({"args": [argument("x", "Float64", convention="mut")]}, "passed as 'mut'"),
+    ({"args": [argument("x", "String", convention="mut")]}, "passed as 'mut'"),
     ({"args": [argument("*x", "Float64")]}, "variadic"),
     ({"args": [argument("lambda", "Float64")]}, "no Python name"),
     ({"args": [argument("x", "Something[1]")]}, "no form in C"),

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mojoview as mv
-from mojoview.kernels import cache
+from mojoview.kernels import cache, description
 from mojoview.kernels.build import Build
 from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.elf import Elf, read_elf
@@ -116,7 +116,7 @@ def edit(entry, change):
     body = json.loads(path.read_text())
     del body["seal"]
     change(body)
-    path.write_text(json.dumps({**body, "seal": cache._seal(body)}))
+    path.write_text(json.dumps({**body, "seal": description.seal(body)}))
 
 
 def put(name, data):

@@ -130,7 +130,7 @@ def test_saxpy_on_the_memory_of_a_frame(example):
     (np.zeros(3, "f4"), np.zeros(3), errors.DTypeError, "expected dtype float64, got float32"),
     (np.zeros(3, ">f8"), np.zeros(3), errors.DTypeError, "byte order"),
     (np.zeros((3, 3)), np.zeros(3), errors.ShapeError, "'x'"),
-    ([1.0], np.zeros(1), errors.ArgumentError, "list"),
+    ({1.0}, np.zeros(1), errors.ArgumentError, "set"),
 ])
 def test_refusals_before_the_kernel_runs(example, x, y, error, words):
     before = y.copy()

@@ -15,9 +15,9 @@ from mojoview.kernels import Kernel, Param, Signature
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
-    directory = tempfile.mkdtemp()
-    target = Path(directory) / "foreign_kernels.so"
+def compiled(name: str) -> Path:
+    """The shared object of tests/native/NAME.c."""
+    target = Path(tempfile.mkdtemp()) / f"lib{name}.so"
     subprocess.run(
         [
             build.COMPILERS[0],
@@ -26,14 +26,19 @@ def library() -> ctypes.CDLL:
             "-shared",
             "-fPIC",
             f"-I{build.PACKAGE / 'memory'}",
-            str(build.NATIVE / "foreign_kernels.c"),
+            str(build.NATIVE / f"{name}.c"),
             "-o",
             str(target),
         ],
         check=True,
         env=build.environment(),
     )
-    return ctypes.CDLL(str(target))
+    return target
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(compiled("foreign_kernels")))
 
 
 def array(name: str, role: str = "in", dtype: str = "float64", **options: Any) -> Param:

@@ -60,3 +60,30 @@ view(array, writable="yes")  # type: ignore[arg-type]
 from_ptr(0, 0, "f8")  # type: ignore[call-arg]
 v.ptr = 5  # type: ignore[misc]
 View(array)  # type: ignore[call-arg]
+
+
+@mv.kernel(mv.kernels.dot)
+def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    return float((x * y).sum())
+
+
+assert_type(dot(array, array), float)
+assert_type(dot.reference(array, array), float)
+assert_type(dot.kernel, mv.kernels.Kernel)
+dot(array)  # type: ignore[call-arg]
+
+
+class Member:
+    scale = mv.python_attribute(2.5)
+    order = mv.python_attribute(factory=lambda cls: len(cls.__name__))
+
+    @mv.python_callable
+    def energy(self) -> float:
+        return 1.0
+
+
+assert_type(Member().scale, float)
+assert_type(Member.order, int)
+assert_type(Member().energy, float)
+with mv.enable_hook() as hook:
+    assert_type(hook.enabled, bool)

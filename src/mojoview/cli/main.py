@@ -29,6 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             from mojoview.cli import ring
 
             return ring.run(arguments)
+        if arguments.command == "cache":
+            from mojoview.cli import cache
+
+            if arguments.action == "list":
+                return emit(cache.listing(), cache.describe_listing, json=arguments.json)
+            if arguments.action == "info":
+                return emit(cache.info(arguments.key), cache.describe_info, json=arguments.json)
+            return emit(cache.clear(arguments.key), cache.describe_cleared, json=arguments.json)
+        if arguments.command == "compile":
+            from mojoview.cli import compile
+
+            return emit(compile.compile_file(arguments), compile.describe, json=arguments.json)
         if arguments.command == "shm":
             from mojoview.cli import shm
 
@@ -50,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from mojoview.cli.compile import add_arguments as add_compile_arguments
     from mojoview.cli.ring import add_arguments as add_ring_arguments
 
     parser = argparse.ArgumentParser(
@@ -70,6 +83,15 @@ def _parser() -> argparse.ArgumentParser:
     shm_info = actions.add_parser("info", help="the header of one segment")
     shm_info.add_argument("name")
     shm_gc = actions.add_parser("gc", help="remove the names whose owners are dead, and only those")
-    for command in (doctor, demo, bench, shm_list, shm_info, shm_gc):
+    cache = commands.add_parser("cache", help="compiled kernels on disk: what there is, and making room")
+    actions = cache.add_subparsers(dest="action", required=True, metavar="ACTION")
+    cache_list = actions.add_parser("list", help="every entry, the most recently used first")
+    cache_info = actions.add_parser("info", help="where the cache is, its size and limit; or one entry")
+    cache_clear = actions.add_parser("clear", help="remove all entries, or one")
+    for command in (cache_info, cache_clear):
+        command.add_argument("key", nargs="?", help="the beginning of an entry's key")
+    compile_ = commands.add_parser("compile", help="a Mojo file as a library for machines without a compiler")
+    add_compile_arguments(compile_)
+    for command in (doctor, demo, bench, shm_list, shm_info, shm_gc, cache_list, cache_info, cache_clear, compile_):
         command.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
 from mojoview.kernels._pool cimport mv_run
+from mojoview.kernels._sizes cimport mv_sizes
 from mojoview.memory.abi cimport mv_desc, mv_value
 
 
@@ -74,6 +75,7 @@ cdef class Kernel:
     cdef mv_spec spec
     cdef mv_plain plain              # what the fast way compares
     cdef mv_foreign foreign          # how a foreign function is called; its address is 0 for built-in kernels
+    cdef mv_sizes sizes              # arguments of it that nobody gives
     cdef mv_driver driver            # what runs a built-in kernel
     cdef const void *context
     cdef mv_result_type result_type  # built-in reductions: dtype of the result; NULL where nothing comes back
@@ -89,6 +91,9 @@ cdef class Kernel:
     cdef uint8_t return_bits
     cdef object call_form            # inspect.Signature
     cdef object handler              # called instead, with the arguments as they came; None for most kernels
+    cdef bint helped                 # some arguments are not the caller's to pass
+    cdef object plan                 # what calls of a foreign function may leave out
+    cdef object origin               # makes the exceptions of failures; None for most kernels
     cdef object keeper               # keeps the code loaded
     cdef readonly object signature
     cdef object __weakref__

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
+from mojoview.kernels._sizes cimport fill_sizes, learn_sizes
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
     MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
@@ -22,6 +23,8 @@ from operator import index
 
 import numpy as np
 
+from mojoview.kernels.arguments import Plan, outcome, told
+from mojoview.kernels.asynchrony import calls
 from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
 from mojoview.kernels.signature import check_signature
 from mojoview.memory._dtype import dtype_of_code
@@ -239,6 +242,7 @@ cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, s
     return enter(frame, at, <View>shared)
 
 
+cdef dict NO_OPTIONS = {}
 cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
 
 
@@ -313,7 +317,7 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
     if kwnames is NULL and given == self.params:
         if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
             return finish_plain(self, option)
-        if self.handler is not None:
+        if self.handler is not None or self.helped or (self.foreign.address and any_of_python(self, args)):
             return call_slowly(self, args, given, kwnames)
         run.threads = 0 if self.foreign.address == 0 else 1
         run.axis = NO_AXIS
@@ -325,8 +329,18 @@ cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, P
 cdef inline object finish_plain(Kernel self, mv_value returned):
     cdef int64_t word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_status(self.signature, word)
+        raise_failure(self, word)
     return None
+
+
+cdef inline bint any_of_python(Kernel self, PyObject *const *args) noexcept:
+    """Whether an array argument is a list, a tuple or a dict, or an output is left to be made."""
+    cdef int k
+    for k in range(self.spec.arrays):
+        obj = <object>args[self.array_at[k]]
+        if type(obj) is list or type(obj) is tuple or type(obj) is dict or obj is None:
+            return True
+    return False
 
 
 cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
@@ -341,10 +355,15 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
-    own, options = bind(self.signature, self.call_form, positional, keywords)
+    own, options = None if keywords or self.plan is None else self.plan.fill(positional), NO_OPTIONS
+    if own is None:
+        own, options = bind(self.signature, self.call_form, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
-    threads = options["threads"]
+    threads = options.get("threads")
+    back, message = None, None
+    if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
+        own, back, message = self.plan.prepare(own)
     run.threads = thread_count(threads)
     if self.foreign.address and threads is None:
         run.threads = 1
@@ -357,7 +376,11 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
-    return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
+    try:
+        result = invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
+    except BaseException as error:
+        raise told(error, message)
+    return outcome(result, back) if back else result
 
 
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
@@ -374,7 +397,7 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
     cdef int k, status, common = -1, numbers = 0
     frame.views = frame.buffers = 0
     try:
-        if borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
+        if run is not NULL and borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
             if self.plain.direct and frame.desc[0].size < GIL_WORTH:
                 option.i64 = mv_plain_run(frame.desc, self.plain.direct, self.foreign.address)
                 return finish_plain(self, option)
@@ -407,6 +430,8 @@ cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *fra
         else:
             convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
                     frame.args[self.common].dtype_bits, &frame.values[k])
+    if run is NULL:  # check_arguments()
+        return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
     frame.values[self.values] = option
@@ -454,6 +479,14 @@ cdef int raise_status(object signature, int64_t word) except -1:
     if status == MV_E_INTERRUPTED and PyErr_Occurred() is not NULL:
         raise_pending()
     raise failure(signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
+
+
+cdef int raise_failure(Kernel self, int64_t word) except -1:
+    """The same for a function that may know where its source stands."""
+    cdef int status = <int>(word & 0xff)
+    if self.origin is None or status == MV_E_INTERRUPTED:
+        return raise_status(self.signature, word)
+    raise self.origin.failure(self.signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
 
 
 cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
@@ -556,6 +589,8 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
     cdef int k, unused
     cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
+    if self.sizes.count:
+        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.values)
     for k in range(self.spec.arrays):
         if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
             # nothing is missing: the kernel need not know that there is a mask
@@ -578,7 +613,7 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_status(self.signature, word)
+        raise_failure(self, word)
     if self.foreign.gives != MV_GIVES_VALUE:
         return None
     if self.return_code == MV_FLOAT:
@@ -699,8 +734,8 @@ cdef class Kernel:
         self.common = -1
 
     @staticmethod
-    def from_address(signature, address, *, owner):
-        """from_address(signature, address, *, owner)
+    def from_address(signature, address, *, owner, origin=None):
+        """from_address(signature, address, *, owner, origin=None)
 
         A kernel from the address of a function with a C ABI.
 
@@ -711,6 +746,8 @@ cdef class Kernel:
         address : int
         owner : object
             Kept for as long as the kernel lives, so that the code stays loaded; required.
+        origin : Origin, optional
+            Makes the exceptions of failures: `origin.failure(signature, code, index)`.
 
         Returns
         -------
@@ -737,6 +774,7 @@ cdef class Kernel:
         if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         learn(self, signature)
+        learn_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
         self.foreign.address = index(address)
         self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
         gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
@@ -756,9 +794,22 @@ cdef class Kernel:
             raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
         mv_plain_plan(&self.plain, &self.spec, self.array_at,
                       self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
-        self.call_form = call_form(signature, (("threads", None),), True)
+        self.plan = Plan(signature)
+        self.call_form = call_form(signature, (("threads", None),), True, self.plan.left_out)
+        self.helped = self.plan.helped
+        self.origin = origin
         self.keeper = owner
         return self
+
+    def canary(self, reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None,
+               seed=None):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+
+        The kernel, with a Python reference run beside it on a sample of the calls: see `mojoview.kernels.canary.watch`.
+        """
+        from mojoview.kernels.canary import watch
+        return watch(self, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch, promote_after=promote_after,
+                     directory=directory, seed=seed)
 
     @property
     def name(self):
@@ -787,11 +838,92 @@ cdef class Kernel:
     def __call__(self, *args, **kwargs):
         return PyVectorcall_Call(self, args, kwargs)
 
+    def submit(self, *args, **options):
+        """submit(*args, **options)
+
+        Begins a call on a thread of mojoview's own; the arguments are those of the call.
+
+        Returns
+        -------
+        KernelFuture
+            A `concurrent.futures.Future` with a `.state`. It holds the arguments until the call has ended.
+
+        Raises
+        ------
+        QueueFull
+            The queue had no room for as long as a caller may wait.
+
+        Notes
+        -----
+        Nobody may write to the arrays before the call has ended. A call on so little data that another thread gains nothing
+        (4096 elements; 65,536 for built-in kernels) runs at once. Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import numpy as np, mojoview as mv
+        >>> mv.kernels.sum.submit(np.arange(5.0)).result()
+        10.0
+        """
+        return calls().submit(self, args, options)
+
+    def aio(self, *args, **options):
+        """aio(*args, **options)
+
+        The call for `await`: as `submit()`, with the result delivered to the running event loop.
+
+        Returns
+        -------
+        coroutine
+            Its result is the call's.
+
+        Notes
+        -----
+        Where the queue is full the coroutine waits for room, and the loop goes on. Cancelling takes a call that waits out
+        of the queue; one that runs goes on to its end, and its arrays are held until then. Thread safety: any thread with
+        a running loop.
+
+        Examples
+        --------
+        >>> import asyncio, numpy as np, mojoview as mv
+        >>> async def main():
+        ...     return await mv.kernels.sum.aio(np.arange(5.0))
+        >>> asyncio.run(main())
+        10.0
+        """
+        return calls().aio(self, args, options)
+
     def __repr__(self):
         return f"<mojoview kernel {self.signature.name}{self.call_form}>"
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
+
+
+def check_arguments(Kernel kernel not None, tuple own):
+    """check_arguments(kernel, own)
+
+    The whole check of a call, without the call.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    own : tuple
+        One object for each parameter of the signature. Borrowed for the check.
+
+    Raises
+    ------
+    MojoViewError
+        What the call would raise for these arguments.
+
+    Notes
+    -----
+    A kernel whose calls go to a Python function checks for itself when it runs. Thread safety: any thread.
+    """
+    cdef mv_frame frame
+    cdef mv_value option
+    option.i64 = 0
+    if kernel.handler is None:
+        invoke_slowly(kernel, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from mojoview.kernels.signature import Signature
@@ -35,11 +36,17 @@ _E_EMPTY = 17
 _Parameter = inspect.Parameter
 
 
-def call_form(signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool) -> inspect.Signature:
-    """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults."""
+def call_form(
+    signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool, left_out: Mapping[str, Any] = {}
+) -> inspect.Signature:
+    """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults. `left_out`:
+    what stands for parameters that need not be passed; a last one for messages is never shown."""
     kind = _Parameter.KEYWORD_ONLY if keyword_only else _Parameter.POSITIONAL_OR_KEYWORD
     try:
-        parameters = [_Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in signature.params]
+        shown = [p for p in signature.params if not (p is signature.params[-1] and p.is_message)]
+        parameters = [
+            _Parameter(p.name, _Parameter.POSITIONAL_OR_KEYWORD, default=left_out.get(p.name, p.default)) for p in shown
+        ]
         return inspect.Signature(parameters + [_Parameter(name, kind, default=default) for name, default in options])
     except ValueError as error:  # no name, a name twice, or one of an option; a default before none
         raise ArgumentError(f"{signature.name}: {error}") from None
@@ -54,7 +61,7 @@ def bind(
     except TypeError as error:
         raise ArgumentError(f"{signature.name}{form}: {error}") from None
     bound.apply_defaults()
-    own = tuple(bound.arguments.pop(p.name) for p in signature.params)
+    own = tuple(bound.arguments.pop(p.name, None) for p in signature.params)
     return own, bound.arguments
 
 
@@ -126,15 +133,15 @@ def refusal(
     return error_for_status(status, f"{where}")
 
 
-def failure(signature: Signature, status: int, index: int | None) -> BaseException:
-    """The exception for a status that a running kernel returned."""
+def failure(signature: Signature, status: int, index: int | None, arguments: str = "") -> BaseException:
+    """The exception for a status that a running kernel returned. `arguments`: names for the message."""
     if status == _E_EMPTY:
         return KernelValueError(
             f"{signature.name}(): expected at least one element that is not missing, got none",
             kernel=signature.name,
             code=status,
         )
-    error = error_for_status(status, f"kernel {signature.name}()", index)
+    error = error_for_status(status, f"kernel {signature.name}({arguments})", index)
     if isinstance(error, KernelError):
         error.kernel = signature.name
     return error

@@ -9,30 +9,31 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import inspect
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mojoview.kernels.description import plain_signature, read_signature, seal
 from mojoview.kernels.elf import read_elf
-from mojoview.kernels.exports import ELEMENTS, ROLES, SCALARS, Exports
-from mojoview.kernels.signature import Param, Signature
-from mojoview.memory.errors import CacheError, CompileTimeoutError, MojoViewError
+from mojoview.kernels.exports import Exports
+from mojoview.memory.errors import ArgumentError, CacheError, CompileTimeoutError, KernelValueError, MojoViewError
 
-__all__ = ["Cache", "cache_directory"]
+__all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files"]
 
 LIBRARY, DESCRIPTION = "kernels.so", "kernels.json"
-DTYPES = {*ELEMENTS.values(), *(dtype for dtype, _ in SCALARS.values())}
-RESULTS = {"none", "status", "status_index", *DTYPES}
-PASSINGS = {"descriptor", "pointer", "value"}
+DEFAULT_LIMIT = 1 << 30  # some ten thousand kernels
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError)  # of what was read
+ROOM_TO_COMPILE, FILES_TO_COMPILE = 32 << 20, 64
+UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def cache_directory() -> Path:
@@ -53,6 +54,48 @@ def cache_directory() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "mojoview" / "mojo"
 
 
+def cache_limit() -> int:
+    """How many bytes the cache may take: MOJOVIEW_CACHE_LIMIT (`300M`, `2G`, bytes without a letter), else 1 GiB.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ArgumentError
+        The variable holds something else.
+
+    Notes
+    -----
+    Thread safety: may be called from any thread.
+    """
+    said = os.environ.get("MOJOVIEW_CACHE_LIMIT", "")
+    if not said:
+        return DEFAULT_LIMIT
+    if match := re.fullmatch(r"([0-9]{1,15})\s*([kMG]?)(?:i?B)?", said.strip()):
+        return int(match[1]) * UNITS[match[2]]
+    raise ArgumentError("load(): the environment variable MOJOVIEW_CACHE_LIMIT: expected a number of bytes such as 300M"
+                        f" or 2G, got {said!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is kept under one key.
+
+    Attributes
+    ----------
+    key : str
+    bytes : int
+    used : float
+        When it was last loaded or made, in seconds since 1970.
+    """
+
+    key: str
+    bytes: int
+    used: float
+
+
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A directory of compiled kernels; `open` makes and checks it."""
@@ -67,9 +110,12 @@ class Cache:
         ------
         CacheError
             It is no directory, or other users may read or write it: code from there must not run.
+        ArgumentError
+            The variable for its limit holds no number of bytes.
         OSError
             It cannot be made.
         """
+        cache_limit()
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             root.mkdir(mode=0o700)
@@ -93,8 +139,18 @@ class Cache:
         """The library and the kernels of an entry; None where there is none or it is damaged."""
         entry = self.root / key
         try:
-            return entry / LIBRARY, _verified(entry, key)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError):
+            found = entry / LIBRARY, _verified(entry, key)
+            with suppress(OSError):  # one that may only be read has nobody who would make room in it either
+                os.utime(entry)
+            return found
+        except DAMAGE:
+            return None
+
+    def peek(self, key: str) -> Exports | None:
+        """The kernels of an entry, without counting as a use; None where it is damaged or gone."""
+        try:
+            return _verified(self.root / key, key)
+        except DAMAGE:
             return None
 
     def put(self, key: str, library: Path, exports: Exports) -> Path:
@@ -112,12 +168,76 @@ class Cache:
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # else a process without locks was quicker
                     raise
+        with suppress(OSError):  # the entry is made; room is made again by whoever comes next
+            self.make_room(cache_limit(), keep=key)
         return entry / LIBRARY
+
+    def entries(self) -> list[Entry]:
+        """What is there, the least recently used first."""
+        found = []
+        for path in self.root.iterdir():
+            if "." not in path.name:  # not a lock or a workplace
+                with suppress(OSError):  # it has just gone
+                    found.append(Entry(path.name, _size(path), path.stat().st_mtime))
+        return sorted(found, key=lambda entry: (entry.used, entry.key))
+
+    def make_room(self, limit: int, *, keep: str | None = None) -> list[Entry]:
+        """Removes the least recently used entries until the rest take no more than `limit` bytes.
+
+        Entries whose library a running process of this user has loaded stay, as do `keep` and whatever is being made at
+        this moment; so the rest may be larger than the limit.
+
+        Returns
+        -------
+        list of Entry
+            What was removed.
+        """
+        entries = self.entries()
+        excess, removed = sum(entry.bytes for entry in entries) - limit, list[Entry]()
+        loaded = loaded_files() if excess > 0 else set[str]()
+        for entry in entries:
+            if excess <= 0:
+                break
+            if entry.key != keep and str(self.root / entry.key / LIBRARY) not in loaded and self.remove(entry.key):
+                removed.append(entry)
+                excess -= entry.bytes
+        return removed
+
+    def remove(self, key: str) -> bool:
+        """Takes an entry away in one step; False where it is being made at this moment, or gone.
+
+        A process that has loaded it keeps its code; one that is about to finds it whole or not at all, and builds it.
+        """
+        try:
+            with self.lock(key, 0), self.workplace(key) as work:
+                os.rename(self.root / key, work / "old")
+        except (CompileTimeoutError, FileNotFoundError):
+            return False
+        return True
+
+    def left_behind(self) -> list[Path]:
+        """Locks and workplaces; those of processes that were killed go when their key is compiled, or with `sweep`."""
+        return sorted(path for path in self.root.iterdir() if path.suffix in (".lock", ".tmp"))
+
+    def sweep(self) -> None:
+        """Removes what killed processes have left behind."""
+        for key in {path.name.partition(".")[0] for path in self.left_behind()}:
+            with suppress(CompileTimeoutError), self.lock(key, 0):  # taking the lock removes it
+                continue
 
     @contextmanager
     def workplace(self, key: str) -> Iterator[Path]:
         """A private directory on the cache's own file system, removed afterwards."""
         with tempfile.TemporaryDirectory(".tmp", f"{key}.", self.root, ignore_cleanup_errors=True) as work:
+            yield Path(work)
+
+    @contextmanager
+    def scratch(self, key: str) -> Iterator[Path]:
+        """A private directory to compile in, removed afterwards: the cache's own, where the next one to compile clears
+        away what a killed process has left; or, where its disk is full, one among the system's temporary files."""
+        disk = os.statvfs(self.root)
+        full = disk.f_bavail * disk.f_frsize < ROOM_TO_COMPILE or (disk.f_files and disk.f_favail < FILES_TO_COMPILE)
+        with tempfile.TemporaryDirectory(prefix="mojoview-") if full else self.workplace(key) as work:
             yield Path(work)
 
     @contextmanager
@@ -157,6 +277,21 @@ class Cache:
                 os.close(descriptor)
 
 
+def _size(path: Path) -> int:
+    if not path.is_dir():
+        return path.lstat().st_size
+    return sum(file.lstat().st_size for file in path.iterdir())
+
+
+def loaded_files() -> set[str]:
+    """The files that processes of this user have mapped, as far as this process may see them."""
+    found = set[str]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError), open(process / "maps", encoding="utf-8", errors="surrogateescape") as file:
+            found.update(line.rstrip("\n").split(maxsplit=5)[5] for line in file if " /" in line)
+    return found
+
+
 def _try_lock(descriptor: int) -> bool | None:
     """Whether the lock was free; None where the file system has no locks."""
     try:
@@ -179,55 +314,20 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _seal(body: Mapping[str, Any]) -> str:
-    return _digest(json.dumps(body, sort_keys=True).encode())
-
-
 def _describe(key: str, library: Path, exports: Exports) -> dict[str, Any]:
     body = {"key": key, "library": _digest(library.read_bytes()), "doc": exports.doc,
-            "kernels": [_plain(s) for s in exports.kernels.values()], "refused": dict(exports.refused)}
-    return {**body, "seal": _seal(body)}
-
-
-def _plain(signature: Signature) -> dict[str, Any]:
-    plain = asdict(signature)
-    for param in plain["params"]:
-        if param["default"] is inspect.Parameter.empty:
-            del param["default"]
-    return plain
+            "kernels": [plain_signature(s) for s in exports.kernels.values()], "refused": dict(exports.refused)}
+    return {**body, "seal": seal(body)}
 
 
 def _verified(entry: Path, key: str) -> Exports:
     body = json.loads((entry / DESCRIPTION).read_bytes())
-    if body.pop("seal") != _seal(body) or body["key"] != key:
-        raise ValueError("the description does not carry its own checksum")
+    if body.pop("seal") != seal(body) or body["key"] != key:
+        raise KernelValueError("the description does not carry its own checksum")
     if _digest((entry / LIBRARY).read_bytes()) != body["library"]:
-        raise ValueError("the library is not the one described")
-    kernels = {s.name: s for s in map(_signature, body["kernels"])}
+        raise KernelValueError("the library is not the one described")
+    kernels = {s.name: s for s in map(read_signature, body["kernels"])}
     refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
     if not kernels.keys() <= read_elf(entry / LIBRARY).exports:
-        raise ValueError("the library lacks a kernel of the description")
+        raise KernelValueError("the library lacks a kernel of the description")
     return Exports(kernels, refused, str(body["doc"]))
-
-
-def _signature(plain: Mapping[str, Any]) -> Signature:
-    fields = dict(plain)
-    params = tuple(_param(**p) for p in fields.pop("params"))
-    signature = Signature(params=params, **fields)
-    strings = (signature.name, signature.doc, signature.text, signature.result)
-    valid = (all(type(s) is str for s in strings) and signature.result in RESULTS and type(signature.masks) is bool
-             and signature.shapes == "free")
-    if not valid:
-        raise ValueError(f"no signature: {plain}")
-    return signature
-
-
-def _param(**fields: Any) -> Param:
-    p = Param(**fields)
-    valid = (type(p.name) is str and p.role in {*ROLES.values(), "value"}
-             and p.dtype in DTYPES and p.passing in PASSINGS and (p.role == "value") == (p.passing == "value")
-             and (p.ndim is None or (type(p.ndim) is int and 1 <= p.ndim <= 8))
-             and (p.default is inspect.Parameter.empty or type(p.default) in (bool, int, float)))
-    if not valid:
-        raise ValueError(f"no parameter: {fields}")
-    return p

@@ -21,7 +21,7 @@ from mojoview.kernels.signature import Param, Signature
 from mojoview.kernels.source import Outline
 from mojoview.memory.errors import KernelCompileError
 
-__all__ = ["Exports", "examine", "machine_types"]
+__all__ = ["Exports", "Part", "examine", "examine_parts", "machine_types"]
 
 # Mojo name: (NumPy name, LLVM type)
 INTEGERS = {f"{k}{bits}": (f"{k.lower()}{bits}", f"i{bits}") for k in ("Int", "UInt") for bits in (8, 16, 32, 64)}
@@ -34,14 +34,16 @@ ROLES = {"In": "in", "InOut": "inout", "Out": "out"}
 # The first line of the descriptor, which an author's own struct may declare for itself: (offset, size) of its fields
 FIRST_LINE = {(0, 8), (8, 8), (16, 8), (24, 8), (32, 4), (36, 4), (36, 1), (37, 1), (38, 2), (40, 8), (48, 8), (56, 8),
               (56, 4), (60, 4), (60, 2), (62, 2)}
-
+ZERO = {"Bool": False, "Float32": 0.0, "Float64": 0.0}
 
 REQUIRED = inspect.Parameter.empty
 DEFINE = re.compile(r'^define (?:dso_local )?(?!internal |private )(.+?) @(?:"([^"]+)"|([\w.$]+))\((.*)', re.M)
 
 
 class Refused(Exception):
-    """Why an export is no kernel; never leaves this module."""
+    """Why an export is no kernel; never leaves this module. `argument`: the one that is to blame."""
+
+    argument = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +77,56 @@ def examine(symbols: set[str], source: Outline, doc_json: str, llvm: str) -> Exp
     KernelCompileError
         `mojo doc` wrote something else than expected.
     """
+    return examine_parts(symbols, [Part(source, doc_json)], llvm)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of several.
+
+    Attributes
+    ----------
+    source : Outline
+    doc_json : str
+        Output of `mojo doc` for the file, or for the package that it is of.
+    dotted : str
+        Its name with that of the package; "" for a file by itself.
+    """
+
+    source: Outline
+    doc_json: str
+    dotted: str = ""
+
+
+def examine_parts(symbols: set[str], parts: Sequence[Part], llvm: str) -> Exports:
+    """`examine` for a library that is made of several files."""
     try:
-        module = Module(json.loads(doc_json)["decl"], source)
+        docs = {text: json.loads(text)["decl"] for text in {part.doc_json for part in parts}}
+        modules = [Module(within(docs[part.doc_json], part.dotted), part.source) for part in parts]
         machine = machine_types(llvm)
         kernels, refused = dict[str, Signature](), dict[str, str]()
-        for symbol in sorted(symbols | {e.symbol for e in source.exports}):
+        for symbol in sorted(symbols.union(*({e.symbol for e in part.source.exports} for part in parts))):
+            module = next((m for m in modules if symbol in m.by_symbol), modules[0])
             try:
                 if symbol not in symbols:
                     raise Refused("it stands in the source, but the compiled library does not export it")
                 kernels[symbol] = module.signature(symbol, machine.get(symbol))
             except Refused as reason:
-                refused[symbol] = str(reason)
-        return Exports(kernels, refused, module.text)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                export = module.by_symbol.get(symbol)
+                line = export and export.lines.get(reason.argument, export.line)
+                refused[symbol] = f"line {line}: {reason}" if line else str(reason)
+        return Exports(kernels, refused, modules[0].text)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, StopIteration) as error:
         raise KernelCompileError(f"load(): cannot read what `mojo doc` says about the file ({error!r});"
                                  " this version of the compiler may be newer than mojoview") from error
+
+
+def within(decl: Mapping[str, Any], dotted: str) -> Mapping[str, Any]:
+    """The declarations of one module of a package: `pack.inner.module`."""
+    *packages, name = dotted.split(".")[1:] or [""]
+    for inner in packages:
+        decl = next(p for p in decl["packages"] if p["name"] == inner)
+    return next(m for m in decl["modules"] if m["name"] == name) if name else decl
 
 
 def machine_types(llvm: str) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -176,7 +213,11 @@ class Module:
 
         params, lowered = [], []
         for argument in overload["args"]:
-            param, low = self.param(argument, export.arguments.get(argument["name"], ""))
+            try:
+                param, low = self.param(argument, export.arguments.get(argument["name"], ""))
+            except Refused as reason:
+                reason.argument = argument["name"].lstrip("*")
+                raise
             params.append(param)
             lowered.append(low)
         arrays = [p for p in params if p.passing == "descriptor"]
@@ -198,8 +239,12 @@ class Module:
             raise Refused(f"argument {name} is variadic")
         if not name.isidentifier() or keyword.iskeyword(name):
             raise Refused(f"argument {name} has no Python name")
+        if argument["convention"] == "mut" and type_ in SCALARS and self.origin(type_, written) != "here":
+            dtype, _ = SCALARS[type_]
+            return Param(name, "inout", dtype, 0, "pointer", ZERO.get(type_, 0)), "ptr"
         if argument["convention"] not in ("imm", "var"):
-            raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer")
+            raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer;"
+                          " only numbers can be mut")
         head, positional, named = parametric(type_)
         origin = self.origin(head, written)
         if head in ROLES:
@@ -330,7 +375,10 @@ def words(symbol: str, arguments: Sequence[Mapping[str, Any]], params: Sequence[
     shown = []
     for argument, p in zip(arguments, params, strict=True):
         type_ = re.sub(r"\bInt\((\d+)\)", r"\1", argument["type"]).replace("[.", "[")
-        shown.append(f"{p.name}: {type_}" + ("" if p.default is REQUIRED else f" = {p.default}"))
+        if p is params[-1] and p.is_message:
+            continue
+        mut = "mut " if argument["convention"] == "mut" else ""
+        shown.append(f"{mut}{p.name}: {type_}" + ("" if p.default is REQUIRED or mut else f" = {p.default}"))
     return f"{symbol}({', '.join(shown)})" + ("" if result == "None" else f" -> {result}")
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mojoview.kernels.failures import ErrorTable, Origin
+from mojoview.kernels.source import outline_of
 from mojoview.memory.errors import KernelAttributeError, MojoViewError
 
 if TYPE_CHECKING:
     from mojoview.kernels._call import Kernel
+    from mojoview.kernels._family import KernelFamily
     from mojoview.kernels.exports import Exports
 
 __all__ = ["KernelModule"]
 
 
 class KernelModule:
-    """The kernels of a Mojo file: `module.saxpy`, or `module["saxpy"]` for names that clash with the attributes below.
+    """The kernels of Mojo source: `module.saxpy`, or `module["saxpy"]` for names that clash with the attributes below.
 
     An export that cannot be called safely stays visible in `refused`; touching it raises KernelAttributeError, which
     says why.
@@ -26,16 +29,22 @@ class KernelModule:
     Attributes
     ----------
     path : Path
-        The source file.
+        The source file, or the directory of the package.
+    name : str
     library : Path or None
         The shared object in the cache; None where no cache could be written.
     kernels : mapping of str to Kernel
+    families : mapping of str to KernelFamily
+        Kernels that are one for several dtypes: exports `scale_f32` and `scale_f64` are also `scale`, which takes the
+        one that its arguments ask for.
     refused : mapping of str to str
         Exports that are no kernels, and why.
+    errors : ErrorTable
+        The exceptions that the kernels' own status codes stand for; `errors[65] = MyError` adds one.
 
     Notes
     -----
-    Thread safety: immutable; may be used from any thread.
+    Thread safety: immutable but for `errors`; may be used from any thread.
 
     Examples
     --------
@@ -45,40 +54,58 @@ class KernelModule:
     """
 
     path: Path
+    name: str
     library: Path | None
     kernels: Mapping[str, Kernel]
+    families: Mapping[str, KernelFamily]
     refused: Mapping[str, str]
+    errors: ErrorTable
 
-    def __init__(self, path: Path, library: Path | None, handle: ctypes.CDLL, exports: Exports):
+    def __init__(self, path: Path, library: Path | None, handle: ctypes.CDLL, exports: Exports, *,
+                 name: str | None = None, sources: Sequence[Path] = ()):
         from mojoview.kernels._call import Kernel
+        from mojoview.kernels.families import families_of
 
+        places, statuses = _places(sources)
+        self.errors = ErrorTable(statuses)
         kernels, refused = dict[str, Kernel](), dict(exports.refused)
         for symbol, signature in exports.kernels.items():
             address = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
             try:
-                kernels[symbol] = Kernel.from_address(signature, address, owner=handle)
+                origin = Origin(self.errors, *places.get(symbol, ()))
+                kernels[symbol] = Kernel.from_address(signature, address, owner=handle, origin=origin)
             except (MojoViewError, ValueError) as error:
                 refused[symbol] = str(error)
         self.path, self.library, self.__doc__ = path, library, exports.doc or None
+        self.name = name or path.stem
+        self.families = MappingProxyType(families_of(kernels, refused))
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)
+        self._files = {symbol: place[0].name for symbol, place in places.items()}
+        # found without a call of __getattr__, which takes longer than the kernel's checks
+        own = {*dir(type(self)), *vars(self)}
+        vars(self).update({name: found for name, found in {**self.families, **kernels}.items() if name not in own})
 
-    def __getattr__(self, name: str) -> Kernel:
+    def __getattr__(self, name: str) -> Any:
         # only what is no attribute comes here; before __init__ has run (copy, pickle) there are no kernels yet
-        return self._kernel(name, vars(self).get("kernels", {}), vars(self).get("refused", {}))
+        return self._kernel(name, **{k: vars(self).get(k, {}) for k in ("kernels", "families", "refused")})
 
-    def __getitem__(self, name: str) -> Kernel:
-        return self._kernel(name, self.kernels, self.refused)
+    def __getitem__(self, name: str) -> Any:
+        return self._kernel(name, self.kernels, self.families, self.refused)
 
-    def _kernel(self, name: str, kernels: Mapping[str, Kernel], refused: Mapping[str, str]) -> Kernel:
+    def _kernel(self, name: str, kernels: Mapping[str, Kernel], families: Mapping[str, KernelFamily],
+                refused: Mapping[str, str]) -> Kernel | KernelFamily:
         if name in kernels:
             return kernels[name]
+        if name in families:
+            return families[name]
         file = vars(self)["path"].name if "path" in vars(self) else "the file"
         if name in refused:
+            file = vars(self).get("_files", {}).get(name, file)
             raise KernelAttributeError(f"{file}: the export {name} is no kernel: {refused[name]}", kernel=name)
         raise KernelAttributeError(f"{file} exports no {name!r}; its kernels are: {', '.join(kernels) or 'none'}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.kernels})
+        return sorted({*super().__dir__(), *self.kernels, *self.families})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
@@ -87,9 +114,25 @@ class KernelModule:
         return len(self.kernels)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.kernels
+        return name in self.kernels or name in self.families
 
     def __repr__(self) -> str:
         lines = [f"  {kernel.signature}" for kernel in self.kernels.values()]
+        lines += [f"  {name}: {', '.join(k.name for k in family.kernels)}" for name, family in self.families.items()]
         lines += [f"  {symbol}: refused, {reason}" for symbol, reason in self.refused.items()]
         return "\n".join([f"<KernelModule of {self.path.name}, {len(self)} kernels>", *lines])
+
+
+def _places(sources: Sequence[Path]) -> tuple[dict[str, tuple[Path, int]], dict[str, tuple[int, str]]]:
+    """Where each export stands, and the statuses that the files declare; the first file to name one counts."""
+    places, statuses = dict[str, tuple[Path, int]](), dict[str, tuple[int, str]]()
+    for file in sources:
+        try:
+            found = outline_of(file)
+        except OSError:
+            continue  # gone since it was compiled; its failures then have no line
+        for export in found.exports:
+            places.setdefault(export.symbol, (file, export.defined))
+        for name, declared in found.statuses.items():
+            statuses.setdefault(name, declared)
+    return places, statuses

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from mojoview.memory.errors import ArgumentError
 
-__all__ = ["Param", "Signature", "check_signature"]
+__all__ = ["Param", "Signature", "Size", "check_signature"]
 
 Role = Literal["in", "inout", "out", "value"]
 Passing = Literal["descriptor", "pointer", "value"]
@@ -29,7 +29,8 @@ class Param:
         NumPy name of the element or scalar type ("float64", "bool", ...). "T" stands for the common dtype of a kernel
         that has several variants.
     ndim : int or None
-        Dimensions an array must have; None takes any.
+        Dimensions an array must have; None takes any. 0, with a pointer: one number that the kernel updates (`mut` in
+        Mojo).
     passing : {"descriptor", "pointer", "value"}
         How an array travels: as `const mv_desc *`, or as a bare element pointer (then it must be C-contiguous).
     default : object
@@ -47,6 +48,42 @@ class Param:
     def writes(self) -> bool:
         return self.role in ("inout", "out")
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number that travels by reference."""
+        return self.ndim == 0 and self.passing == "pointer"
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it takes the words of a failure, as the last parameter `message: Out[DType.uint8]`; callers do not
+        pass it."""
+        return (self.name, self.role, self.dtype, self.ndim) == ("message", "out", "uint8", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """An argument of a native function that the caller does not give: how many elements arrays have, or how long an
+    axis of theirs is.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        The integer type of the argument.
+    place : int or None
+        Its place among all arguments of the function; None for an extent that is only checked.
+    extents : tuple of (str, int or None)
+        Arrays and axes that must all be of this size; None stands for the number of elements.
+    value : int or None
+        What the size must be, where the function demands a fixed one. Without extents: an address that is passed along.
+    """
+
+    name: str
+    dtype: str
+    place: int | None
+    extents: tuple[tuple[str, int | None], ...] = ()
+    value: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -62,6 +99,8 @@ class Signature:
     shapes : {"equal", "free"}
         "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at
         every size.
+    sizes : tuple of Size
+        Arguments beside `params` that are filled in. Only arrays that travel as pointers have such sizes.
     """
 
     name: str
@@ -71,6 +110,7 @@ class Signature:
     masks: bool = False
     text: str = ""
     shapes: Shapes = "equal"
+    sizes: tuple[Size, ...] = ()
 
     def __str__(self) -> str:
         return self.text or f"{self.name}({', '.join(p.name for p in self.params)})"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Export", "Outline", "content", "outline"]
+__all__ = ["Export", "Outline", "content", "files", "outline", "outline_of"]
 
 # Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays
 # linear.
@@ -23,6 +23,8 @@ TOKEN = re.compile(
     r"""|(?P<name>`[^`\n]+`|[^\W\d]\w*)|(?P<newline>\n)|(?P<other>.)""", re.S)
 
 ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[nrt0\\'\"]|\n|.)", re.S)
+STATUS = re.compile(r"(?:\w+\.)?Status\((?:((?:\w+\.)?E_USER)\+)?(\d{1,3})\)")
+FIRST_OWN = 64  # E_USER
 PLAIN = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"', "\n": ""}
 
 
@@ -49,6 +51,10 @@ class Export:
         Types of the arguments as written, by name.
     result : str
         The result type as written; "" where there is none.
+    lines : dict of str to int
+        Where each argument stands.
+    defined : int
+        Where its `def` stands.
     """
 
     symbol: str
@@ -58,6 +64,8 @@ class Export:
     abi_c: bool
     arguments: dict[str, str]
     result: str
+    lines: dict[str, int] = field(default_factory=dict)
+    defined: int = 0
 
 
 @dataclass(slots=True)
@@ -75,6 +83,10 @@ class Outline:
         Modules whose names are all imported.
     aliases : dict of str to str
         `comptime` names of the module, and the dotted name of the value, without its parameters.
+    statuses : dict of str to (int, str)
+        `comptime` names whose value is written `Status(E_USER + 1)` or `Status(65)`: code and docstring.
+    functions : dict of str to int
+        Functions of the module, and how many have that name.
     """
 
     exports: list[Export] = field(default_factory=list)
@@ -82,11 +94,23 @@ class Outline:
     names: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
+    statuses: dict[str, tuple[int, str]] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
 
 
 def outline(text: str) -> Outline:
     """Reads exports and imports; comments, docstrings and other strings do not deceive it. Never raises."""
     return _Reader(list(_tokens(text))).read()
+
+
+def outline_of(file: Path) -> Outline:
+    """The outline of a file; read again only where the content is another one."""
+    return _outline(file.read_bytes())
+
+
+@functools.lru_cache(128)
+def _outline(source: bytes) -> Outline:
+    return outline(source.decode("utf-8", "replace"))
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -134,6 +158,8 @@ class _Reader:
             elif starts and token.text == "comptime" and token.column == 0:
                 i = self.alias(i)
             else:
+                if token.text == "def" and token.column == 0:
+                    self.count(i + 1)
                 i += 1
             starts = self.tokens[i - 1].kind == "newline" or self.tokens[i - 1].text == ";"
         return self.found
@@ -155,6 +181,10 @@ class _Reader:
     def skip(self, i: int) -> int:
         return self.closing(i) if self.text(i) in ("(", "[", "{") else i + 1
 
+    def count(self, i: int) -> None:
+        name = self.text(i).strip("`")
+        self.found.functions[name] = self.found.functions.get(name, 0) + 1
+
     def export(self, i: int) -> int:
         at = self.tokens[i]
         i += 2
@@ -172,11 +202,15 @@ class _Reader:
         if self.text(i) != "def" or i + 1 >= len(self.tokens):
             return i
         function = self.text(i + 1).strip("`")
+        if at.column == 0:
+            self.count(i + 1)
+        defined = self.tokens[i].line
         i += 2
         if self.text(i) == "[":
             i = self.closing(i)
         begin, i = i, self.closing(i)
-        arguments = dict(self.arguments(begin + 1, i - 1))
+        written = list(self.arguments(begin + 1, i - 1))
+        arguments, lines = {name: type_ for name, type_, _ in written}, {name: line for name, _, line in written}
         abi, result = False, None
         while i < len(self.tokens) and self.text(i) != ":":
             if self.text(i) == "abi" and self.text(i + 1) == "(":
@@ -185,18 +219,19 @@ class _Reader:
             if self.text(i) == ">" and self.text(i - 1) == "-":
                 result = i + 1
             i = self.skip(i)
-        written = self.plain(result, i) if result else ""
+        gives = self.plain(result, i) if result else ""
         if None not in named:
             symbol = "".join(filter(None, named)) or function
-            self.found.exports.append(Export(symbol, function, at.line, at.column > 0, abi, arguments, written))
+            self.found.exports.append(
+                Export(symbol, function, at.line, at.column > 0, abi, arguments, gives, lines, defined))
         return i
 
-    def arguments(self, i: int, stop: int) -> Iterator[tuple[str, str]]:
+    def arguments(self, i: int, stop: int) -> Iterator[tuple[str, str, int]]:
         name, begin = "", 0
         while i <= stop:
             if i == stop or self.text(i) in (",", "="):
                 if begin:
-                    yield name, self.plain(begin, i)
+                    yield name, self.plain(begin, i), self.tokens[begin - 1].line
                 while i < stop and self.text(i) != ",":  # the default
                     i = self.skip(i)
                 begin = 0
@@ -212,11 +247,24 @@ class _Reader:
         while i < len(self.tokens) and self.text(i) != "=" and self.tokens[i].kind != "newline":
             i = self.skip(i)
         begin = i = min(i + 1, len(self.tokens))
+        self.status(name, begin)
         while self.text(i + 1) == ".":
             i += 2
         value = self.plain(begin, i + 1)
         self.found.aliases[name] = value if self.text(i + 1) in ("", "\n", "[") else f"{value}.?"  # an expression
         return begin
+
+    def status(self, name: str, begin: int) -> None:
+        end = begin
+        while end < len(self.tokens) and self.tokens[end].kind != "newline" and end < begin + 12:
+            end += 1
+        if match := STATUS.fullmatch(self.plain(begin, end)):
+            while end < len(self.tokens) and self.tokens[end].kind == "newline":
+                end += 1
+            said = self.tokens[end] if end < len(self.tokens) else None
+            text = _string(said.text) if said and said.kind == "string" and said.column == 0 else None
+            code = int(match[2]) + (FIRST_OWN if match[1] else 0)
+            self.found.statuses[name] = code, " ".join((text or "").split())
 
     def imports(self, i: int) -> int:
         begin = i
@@ -274,6 +322,13 @@ def content(path: Path, search: Sequence[Path]) -> list[tuple[str, str]]:
     return sorted(seen.values())
 
 
+def files(path: Path, search: Sequence[Path]) -> list[Path]:
+    """The source files that `content` counts, the file itself first."""
+    seen: dict[Path, tuple[str, str]] = {}
+    _visit(path, path.name, search, seen)
+    return [file for file in seen if file.suffix == ".mojo"]
+
+
 def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple[str, str]]) -> None:
     if file in seen:
         return
@@ -281,7 +336,7 @@ def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple
     seen[file] = (name, hashlib.sha256(data).hexdigest())
     if file.suffix != ".mojo":
         return
-    for module in _modules(data):
+    for module in _outline(data).modules:
         dots = len(module) - len(module.lstrip("."))
         root = module[dots:].split(".")[0]
         # every place counts, not only the one where the compiler would find the module first
@@ -291,11 +346,6 @@ def _visit(file: Path, name: str, search: Sequence[Path], seen: dict[Path, tuple
                 if dots:
                     known = posixpath.normpath(posixpath.join(posixpath.dirname(name), "../" * (dots - 1), known))
                 _visit(part, known, search, seen)
-
-
-@functools.lru_cache(64)
-def _modules(source: bytes) -> list[str]:
-    return outline(source.decode("utf-8", "replace")).modules
 
 
 def _module_files(stem: Path) -> list[Path]:

@@ -11,30 +11,39 @@ __all__ = [
     "BrokenFrame",
     "Busy",
     "CacheError",
+    "CanaryError",
     "ClosedError",
     "ColumnError",
     "CompileTimeoutError",
     "CompilerNotFound",
     "CorruptHeader",
     "DTypeError",
+    "DeclarationError",
     "DeviceError",
     "ExportedError",
     "FieldError",
     "FrameError",
+    "GuardError",
     "IndexingError",
     "InterfaceError",
     "KernelAttributeError",
     "KernelCompileError",
+    "KernelCrashed",
     "KernelDivisionError",
     "KernelError",
+    "KernelImportError",
     "KernelIndexError",
     "KernelMemoryError",
     "KernelOverflowError",
+    "KernelTimeout",
     "KernelValueError",
     "LayoutError",
     "MappingError",
     "MaskError",
+    "MemberError",
+    "MojoSafetyError",
     "MojoViewError",
+    "NonFiniteError",
     "NotAMojoviewSegment",
     "NotOwnerError",
     "NotReady",
@@ -43,6 +52,7 @@ __all__ = [
     "OwnerGone",
     "PeerGone",
     "ProtocolError",
+    "QueueFull",
     "RangeError",
     "ReadOnlyError",
     "ReleasedError",
@@ -217,8 +227,78 @@ class KernelDivisionError(KernelError, ZeroDivisionError):
     """A kernel divided by zero."""
 
 
-class KernelMemoryError(KernelError, MemoryError):
-    """A kernel could not get the memory that it needs."""
+class MojoSafetyError(KernelError):
+    """A kernel did what a safe call does not let pass; what the arrays hold then is in each class."""
+
+
+class KernelMemoryError(MojoSafetyError, MemoryError):
+    """A kernel could not get the memory that it needs, or asked for more than its limit.
+
+    Attributes
+    ----------
+    refused : int or None
+        Bytes that it was refused last, where the kernel died of it in a worker process.
+    """
+
+    refused: int | None = None
+
+
+class KernelTimeout(MojoSafetyError, TimeoutError):
+    """A kernel did not finish in time, or no worker process became free. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    stack : tuple of str
+        Where the kernel was, innermost first, as far as the symbols of its library tell.
+    output : str
+        What it printed last.
+    """
+
+    stack: tuple[str, ...] = ()
+    output: str = ""
+
+
+class KernelCrashed(MojoSafetyError):
+    """A kernel ended its worker process. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    signal : int
+        The signal that it died of; 0 where it exited by itself.
+    address : int or None
+        What it touched, in the worker's address space, where the signal says so.
+    argument : str or None
+        The argument beside whose memory, or into whose read-only memory, that lies.
+    stack : tuple of str
+        Where the kernel was, innermost first, as far as the symbols of its library tell.
+    output : str
+        What it printed last.
+    """
+
+    signal: int = 0
+    address: int | None = None
+    argument: str | None = None
+    stack: tuple[str, ...] = ()
+    output: str = ""
+
+
+class GuardError(MojoSafetyError, BufferError):
+    """A kernel wrote into an input, or beside an array. The arrays of the caller are unchanged.
+
+    Attributes
+    ----------
+    argument : str or None
+    """
+
+    argument: str | None = None
+
+
+class NonFiniteError(MojoSafetyError, ValueError):
+    """A result holds NaN or an infinity, and the call forbids that. The arrays of the caller are unchanged."""
+
+
+class QueueFull(KernelError, BlockingIOError):
+    """The queue of asynchronous calls had no room for as long as a caller may wait."""
 
 
 class KernelCompileError(KernelError):
@@ -247,11 +327,70 @@ class KernelAttributeError(KernelError, AttributeError):
     """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
 
 
+class DeclarationError(KernelError, ValueError):
+    """A C declaration cannot be read, or has something that cannot be passed.
+
+    Attributes
+    ----------
+    line, column : int
+        Where it stands, counted from 1; 0 where there is no place.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, column: int = 0):
+        super().__init__(message)
+        self.line, self.column = line, column
+
+
 class CompilerNotFound(KernelError, ImportError):
     """No Mojo compiler is installed; the message says which extra brings it."""
 
     def __init__(self, message: str):
         super().__init__(message)
+
+
+class KernelImportError(KernelError, ImportError):
+    """A Mojo module was found, but cannot be imported; what stood in the way is chained to it.
+
+    Attributes
+    ----------
+    name : str or None
+        Dotted name of the module.
+    path : str or None
+        Its file.
+    file : str or None
+        Where the compiler met its first error, in that file or in one that it imports.
+    line, column : int or None
+        The place in `file`; both count from 1.
+    diagnostics : tuple of Diagnostic
+        All that the compiler said.
+    """
+
+    def __init__(self, message: str, *, name: str | None = None, path: str | None = None,
+                 diagnostics: tuple[Any, ...] = ()):
+        super().__init__(message)
+        self.msg, self.name, self.path, self.diagnostics = message, name, path, tuple(diagnostics)
+        first = next((d for d in diagnostics if d.severity == "error" and d.line), None)
+        self.file: str | None = first and first.file
+        self.line: int | None = first and first.line
+        self.column: int | None = first and first.column
+
+
+class CanaryError(KernelError):
+    """A kernel and the reference that was run beside it disagree.
+
+    Attributes
+    ----------
+    report : Mismatch or None
+        Where they disagree, and the file with the input.
+    """
+
+    def __init__(self, message: str, *, kernel: str | None = None, report: Any = None):
+        super().__init__(message, kernel=kernel)
+        self.report = report
+
+
+class MemberError(MojoViewError, AttributeError):
+    """A member that is bound once was to be bound again, or its class has no room for it."""
 
 
 class SegmentError(MojoViewError, OSError):

@@ -120,8 +120,8 @@ def no_abi(x: Int) -> Int:
 
 
 @export("takes_mut")
-def takes_mut(mut x: Float64) abi("C"):
-    x += 1
+def takes_mut(mut x: Pointer[Float64, MutAnyOrigin]) abi("C"):
+    x[unsafe_offset=0] += 1
 
 
 @export("takes_string")

@@ -1,0 +1,90 @@
+"""`python -m mojoview cache list | info | clear`: the compiled kernels that are kept on disk."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from mojoview.cli.report import table
+from mojoview.kernels.cache import LIBRARY, Cache, Entry, cache_directory, cache_limit, loaded_files
+from mojoview.memory.errors import KernelAttributeError
+
+__all__ = ["clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing"]
+
+
+def listing() -> dict[str, Any]:
+    """Every entry, the most recently used first."""
+    root = cache_directory()
+    store = Cache.open(root) if root.is_dir() else None
+    rows = [_row(store, entry) for entry in reversed(store.entries())] if store else []
+    return {"ok": True, "directory": str(root), "entries": rows, "total_bytes": sum(row["bytes"] for row in rows)}
+
+
+def _row(store: Cache, entry: Entry) -> dict[str, Any]:
+    exports = store.peek(entry.key)
+    return {"key": entry.key, "kernels": sorted(exports.kernels) if exports else None, "bytes": entry.bytes,
+            "used": datetime.datetime.fromtimestamp(entry.used).isoformat(" ", "seconds")}
+
+
+def describe_listing(result: Mapping[str, Any]) -> str:
+    if not result["entries"]:
+        return f"no compiled kernels in {result['directory']}"
+    rows = [("key", "bytes", "used", "kernels")]
+    for entry in result["entries"]:
+        kernels = "damaged: will be built again" if entry["kernels"] is None else ", ".join(entry["kernels"])
+        rows.append((entry["key"], str(entry["bytes"]), entry["used"], kernels))
+    return f"{table(rows, indent='')}\n{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']}"
+
+
+def info(key: str | None) -> dict[str, Any]:
+    """The cache as a whole, or the entry whose key begins so."""
+    root, limit = cache_directory(), cache_limit()
+    store = Cache.open(root) if root.is_dir() else None
+    entries = store.entries() if store else []
+    if key is not None:
+        found = [entry for entry in entries if entry.key.startswith(key)] if key else []
+        if len(found) != 1 or store is None:
+            raise KernelAttributeError(f"cache {root}: {len(found) or 'no'} keys of entries begin with {key!r}")
+        exports = store.peek(found[0].key)
+        library = root / found[0].key / LIBRARY
+        signatures = [str(signature) for signature in exports.kernels.values()] if exports else []
+        return {"ok": exports is not None, **_row(store, found[0]), "library": str(library),
+                "loaded": str(library) in loaded_files(), "signatures": signatures,
+                "refused": dict(exports.refused) if exports else {}}
+    return {"ok": True, "directory": str(root), "exists": store is not None, "entries": len(entries),
+            "bytes": sum(entry.bytes for entry in entries), "limit": limit,
+            "in_progress_or_left_behind": len(store.left_behind()) if store else 0}
+
+
+def describe_info(result: Mapping[str, Any]) -> str:
+    rows = []
+    for name, value in result.items():
+        parts = [f"{k}: {v}" for k, v in value.items()] if isinstance(value, dict) else value
+        parts = parts if isinstance(parts, list) else [parts]
+        rows += [(name if k == 0 else "", str(part)) for k, part in enumerate(parts) if name != "ok"]
+    return table(rows, indent="")
+
+
+def clear(key: str | None) -> dict[str, Any]:
+    """Removes every entry, or the one named, and what killed processes left behind.
+
+    Processes that have loaded an entry keep its code. What is being compiled at this moment stays.
+    """
+    root = cache_directory()
+    store = Cache.open(root) if root.is_dir() else None
+    there = store.entries() if store else []
+    entries = [entry for entry in there if key is None or (key and entry.key.startswith(key))]
+    if key is not None and not entries:
+        raise KernelAttributeError(f"cache {root}: no entry has a key that begins with {key!r}")
+    removed = [entry for entry in entries if store and store.remove(entry.key)]
+    if store and key is None:
+        store.sweep()
+    gone = {entry.key for entry in removed}
+    return {"ok": True, "directory": str(root), "removed": sorted(gone), "bytes": sum(entry.bytes for entry in removed),
+            "kept": sorted(entry.key for entry in entries if entry.key not in gone)}
+
+
+def describe_cleared(result: Mapping[str, Any]) -> str:
+    kept = f"; {len(result['kept'])} are being compiled and stay" if result["kept"] else ""
+    return f"removed {len(result['removed'])} entries, {result['bytes']} bytes, from {result['directory']}{kept}"

@@ -1,0 +1,126 @@
+"""The arguments of a call taken apart: arrays that can be copied, and scalars that can be carried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mojoview.flow._borrowing import borrow
+from mojoview.kernels import Kernel
+from mojoview.kernels._call import check_arguments
+from mojoview.kernels.binding import bind
+from mojoview.memory.errors import ArgumentError, DTypeError
+from mojoview.views import View, view
+from mojoview.views._protocols import has_accessor
+
+__all__ = ["Argument", "Call", "take_apart"]
+
+
+class Argument(NamedTuple):
+    """An array argument.
+
+    Attributes
+    ----------
+    at : int
+        Which parameter.
+    name : str
+    writes : bool
+    array : ndarray
+        The caller's own memory.
+    mask : ndarray or None
+        True where an element is missing.
+    """
+
+    at: int
+    name: str
+    writes: bool
+    array: np.ndarray[Any, Any]
+    mask: np.ndarray[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """A checked call: None stands in `values` for the arrays, `options` has what is not as by default.
+
+    Its borrows end with the block that it is used in.
+    """
+
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    values: tuple[Any, ...]
+    options: dict[str, Any]
+    borrows: list[object]
+
+    def __enter__(self) -> Call:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.borrows.clear()  # also where an exception keeps this object
+
+
+class _Form(NamedTuple):
+    """What a kernel takes, worked out once."""
+
+    params: tuple[tuple[str, bool, bool], ...]  # name, whether it is a scalar, whether it is written to
+    defaults: dict[str, Any]  # of the options
+
+
+_FORMS: WeakKeyDictionary[Kernel, _Form] = WeakKeyDictionary()
+
+
+def _form_of(kernel: Kernel) -> _Form:
+    form = _FORMS.get(kernel)
+    if form is None:
+        params = tuple((p.name, p.role == "value", p.writes) for p in kernel.signature.params)
+        options = list(kernel.__signature__.parameters.values())[len(params) :]
+        form = _FORMS[kernel] = _Form(params, {option.name: option.default for option in options})
+    return form
+
+
+def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrowed: bool) -> Call:
+    """Binds and checks the arguments as a call does; with `borrowed`, enters their memory into the book of borrows."""
+    form = _form_of(kernel)
+    own, rest = args, dict[str, Any]()
+    if options or len(args) != len(form.params):
+        own, rest = bind(kernel.signature, kernel.__signature__, args, options)
+        rest = {name: value for name, value in rest.items() if value is not form.defaults[name]}
+    check_arguments(kernel, own)
+    arguments, values, views = list[Argument](), list[Any](), list[View]()
+    for at, ((name, scalar, writes), obj) in enumerate(zip(form.params, own, strict=True)):
+        if type(obj) is np.ndarray and not borrowed:
+            values.append(None)
+            arguments.append(Argument(at, name, writes, obj))
+        elif scalar or isinstance(obj, float | int | np.generic):
+            values.append(_plain(obj))
+        else:
+            values.append(None)
+            opened = _open(kernel, obj, writes)
+            views.append(opened)
+            mask = opened.mask if kernel.signature.masks else None
+            array = obj if type(obj) is np.ndarray else np.asarray(opened.data if opened.masked else opened)
+            arguments.append(Argument(at, name, writes, array, None if mask is None else np.asarray(mask)))
+    return Call(kernel, tuple(arguments), tuple(values), rest, [borrow(tuple(views))] if borrowed else [])
+
+
+def _plain(obj: Any) -> Any:
+    """A number of a builtin type; the check has seen that the kernel takes it."""
+    if type(obj) in (float, int, bool) or not isinstance(obj, float | int | np.generic):
+        return obj
+    return obj.item() if isinstance(obj, np.generic) else float(obj) if isinstance(obj, float) else int(obj)
+
+
+def _open(kernel: Kernel, obj: Any, writes: bool) -> View:
+    opened: Any
+    if isinstance(obj, View) and not writes:
+        opened = obj
+    elif has_accessor(obj):
+        opened = obj.mojo.view(na="mask") if kernel.signature.masks else obj.mojo.view()
+    else:
+        opened = view(obj, writable=writes)
+    if not isinstance(opened, View):
+        kind = ArgumentError if has_accessor(obj) else DTypeError
+        raise kind(f"safe_call({kernel.name}): expected one array or column, got a {type(obj).__name__}")
+    return opened

@@ -1,0 +1,23 @@
+import inspect
+from collections.abc import Mapping
+from typing import Any, final
+
+from mojoview.kernels._call import Kernel
+from mojoview.kernels.signature import Signature
+
+@final
+class KernelFamily:
+    name: str
+    kernels: tuple[Kernel, ...]
+    signature: Signature
+    loops: Mapping[tuple[str, ...], Kernel]
+    def __init__(self, name: str, kernels: tuple[Kernel, ...]) -> None: ...
+    @property
+    def signatures(self) -> tuple[Signature, ...]: ...
+    @property
+    def __name__(self) -> str: ...
+    @property
+    def __signature__(self) -> inspect.Signature: ...
+    def kernel_for(self, *args: Any, **kwargs: Any) -> Kernel: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __reduce_ex__(self, protocol: Any, /) -> Any: ...

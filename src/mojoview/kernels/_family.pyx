@@ -1,0 +1,223 @@
+"""KernelFamily: one name for kernels that differ in the dtypes of their arguments."""
+
+cimport cython
+from cpython.object cimport PyObject
+
+from types import MappingProxyType
+
+import numpy as np
+
+from mojoview.kernels.arguments import Plan
+from mojoview.kernels.binding import call_form
+from mojoview.kernels.signature import Param, Signature
+from mojoview.memory.errors import ArgumentError, DTypeError
+from mojoview.views import View, view
+from mojoview.views._protocols import has_accessor
+
+
+cdef extern from "Python.h":
+    size_t PyVectorcall_NARGS(size_t nargsf)
+    object PyVectorcall_Call(object callable, object args, object kwargs)
+    object PyObject_Vectorcall(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+    PyObject **PySequence_Fast_ITEMS(object)
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    void PyType_Modified(type)
+    ctypedef struct CallableType "PyTypeObject":
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+
+ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+
+cdef enum:
+    MOST = 14  # parameters of a kernel
+
+cdef object NDARRAY = np.ndarray
+
+
+@cython.final
+cdef class KernelFamily:
+    """KernelFamily()
+
+    Kernels for several dtypes under one name: a call goes to the one that takes the dtypes of the arguments.
+
+    `mojoview.load()` makes one for exports whose names differ only in the dtypes at their end, such as `scale_f32` and `scale_f64`
+    of one generic function `scale[dt: DType]`, if their parameters have the same names and kinds. Arrays decide; lists decide where
+    no array does, by the dtype that NumPy gives them. Numbers never do. Nothing is converted to fit a kernel.
+
+    Attributes
+    ----------
+    name : str
+    kernels : tuple of Kernel
+    loops : mapping of tuple of str to Kernel
+        By the dtypes of the deciding arguments.
+    signature : Signature
+        With the dtype "T" where the kernels differ.
+    signatures : tuple of Signature
+
+    Raises
+    ------
+    DTypeError
+        No kernel takes these dtypes; the message lists those that exist.
+
+    Notes
+    -----
+    Thread safety: immutable; calls may run in many threads at once.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> module = mv.load("scale.mojo")  # doctest: +SKIP
+    >>> module.scale(2.0, x)  # doctest: +SKIP
+    """
+    cdef vectorcallfunc vectorcall
+    cdef int deciding
+    cdef int at[MOST]
+    cdef int members
+    cdef object dtypes               # of the first kernel's deciding arguments, then of the second's, …
+    cdef PyObject **dtype            # the same, without their count
+    cdef readonly str name
+    cdef readonly tuple kernels
+    cdef readonly object signature
+    cdef readonly object loops
+    cdef object call_form
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.vectorcall = call_family
+
+    def __init__(self, str name, tuple kernels):
+        if self.kernels is not None:
+            raise ArgumentError(f"{self.name}: a KernelFamily is made once")
+        first = kernels[0].signature.params
+        columns = list(zip(*[[p.dtype for p in k.signature.params] for k in kernels], strict=True))
+        positions = [k for k, p in enumerate(first) if p.role != "value" and len(set(columns[k])) > 1]
+        if not positions or len(positions) > MOST:
+            raise ArgumentError(f"{name}: expected kernels that differ in the dtypes of their arrays")
+        self.name, self.kernels = name, tuple(kernels)
+        self.deciding, self.members = len(positions), len(kernels)
+        for k, at in enumerate(positions):
+            self.at[k] = at
+        loops = [tuple([k.signature.params[at].dtype for at in positions]) for k in kernels]
+        self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
+        params = tuple([p if len(set(column)) == 1 else Param(p.name, p.role, "T", p.ndim, p.passing, p.default)
+                        for p, column in zip(first, columns, strict=True)])
+        results = {k.signature.result for k in kernels}
+        doc = next((k.signature.doc for k in kernels if k.signature.doc), "")
+        self.signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
+        self.call_form = call_form(self.signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
+        self.dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
+        self.dtype = PySequence_Fast_ITEMS(self.dtypes)
+
+    @property
+    def signatures(self):
+        return tuple([k.signature for k in self.kernels])
+
+    @property
+    def __name__(self):
+        return self.name
+
+    @property
+    def __doc__(self):
+        return "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
+
+    @property
+    def __signature__(self):
+        return self.call_form
+
+    def __call__(self, *args, **kwargs):
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def __repr__(self):
+        return f"<mojoview kernels {self.name}{self.call_form}: {', '.join([k.name for k in self.kernels])}>"
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentError("a KernelFamily cannot be pickled or copied: it stands for code loaded into this process")
+
+    def kernel_for(self, *args, **kwargs):
+        """kernel_for(*args, **kwargs)
+
+        The kernel that a call with these arguments goes to.
+
+        Returns
+        -------
+        Kernel
+            Borrowed from the module.
+
+        Raises
+        ------
+        DTypeError, ArgumentError
+
+        Notes
+        -----
+        Thread safety: any thread.
+        """
+        if self.kernels is None:
+            raise ArgumentError("KernelFamily() is not called by hand: use mojoview.load(path)")
+        try:
+            given = self.call_form.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"{self.name}{self.call_form}: {error}") from None
+        deciding = [self.signature.params[self.at[k]] for k in range(self.deciding)]
+        came = {p.name: given[p.name] for p in deciding if given.get(p.name) is not None}
+        if not came:
+            raise ArgumentError(f"{self.name}{self.call_form}: the dtype of {', '.join([p.name for p in deciding])} decides;"
+                                " pass one of them")
+        arrays = {n: dtype_of(v) for n, v in came.items() if type(v) not in (list, tuple, dict)}
+        known = arrays or {n: np.asarray(v).dtype for n, v in came.items() if type(v) is not dict}
+        for loop, kernel in self.loops.items():
+            if all([known.get(p.name, dtype) == dtype for p, dtype in zip(deciding, loop, strict=True)]):
+                return kernel
+        raise DTypeError(f"{self.name}(): no kernel for {', '.join([f'{n}: {d}' for n, d in known.items()])}; there are: "
+                         + "; ".join(map(str, self.signatures)))
+
+
+cdef object dtype_of(object obj):
+    """The dtype of any array; text for one that NumPy has none for."""
+    if not isinstance(obj, NDARRAY):
+        if has_accessor(obj):
+            obj = obj.mojo.view(na="mask")
+        elif not isinstance(obj, View):
+            obj = view(obj)
+    try:
+        return np.dtype(obj.dtype)
+    except TypeError:
+        return str(obj.dtype)
+
+
+cdef object call_family(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    cdef KernelFamily self = <KernelFamily>callable
+    cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
+    cdef PyObject *came[MOST]
+    cdef PyObject **row = self.dtype
+    cdef int k, member = 0, found = 0
+    # dtypes of plain numbers in native order are single objects that live on: their addresses tell them apart
+    while found < self.deciding and self.at[found] < given:
+        dtype = getattr(<object>args[self.at[found]], "dtype", None)
+        if dtype is None:
+            break
+        came[found] = <PyObject *>dtype
+        found += 1
+    if found == self.deciding:
+        for member in range(self.members):
+            for k in range(self.deciding):
+                if came[k] != row[k]:
+                    break
+            else:
+                return PyObject_Vectorcall(<object>PySequence_Fast_ITEMS(self.kernels)[member], args, nargsf, kwnames)
+            row += self.deciding
+    positional = tuple([<object>args[k] for k in range(given)])
+    keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
+    return self.kernel_for(*positional, **keywords)(*positional, **keywords)
+
+
+cdef int install_vectorcall() except -1:
+    """Calls of a KernelFamily go straight to call_family(), without a tuple of arguments."""
+    cdef KernelFamily probe = KernelFamily.__new__(KernelFamily)
+    cdef CallableType *kind = <CallableType *>KernelFamily
+    kind.tp_vectorcall_offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
+    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+    PyType_Modified(KernelFamily)
+    return 0
+
+
+install_vectorcall()

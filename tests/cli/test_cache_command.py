@@ -1,0 +1,93 @@
+"""`python -m mojoview cache list | info | clear`."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from mojoview.cli.main import main
+from mojoview.kernels.cache import Cache
+from mojoview.kernels.exports import Exports
+from mojoview.kernels.signature import Param, Signature
+from mojoview.memory import _lease, errors
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A cache with two entries; what they describe is a library that is there anyway."""
+    monkeypatch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path))
+    store = Cache.open(tmp_path / "mojo")
+    x = Param("x", "value", "float64", None, "value")
+    for k, key in enumerate(("aa11" * 10, "bb22" * 10)):
+        signature = Signature("PyInit__lease", (x,), "float64", text="f(x)", shapes="free")
+        exports = Exports({"PyInit__lease": signature}, {"g": "why"})
+        library = tmp_path / "lib.so"
+        shutil.copy(_lease.__file__, library)
+        store.put(key, library, exports)
+        os.utime(store.root / key, (1000 + k, 1000 + k))
+    return store
+
+
+def run(capsys, *argv, status=0):
+    assert main(["cache", *argv]) == status
+    return capsys.readouterr().out
+
+
+def test_list(kept, capsys):
+    size = sum(f.stat().st_size for f in kept.root.glob("*/*"))
+    found = json.loads(run(capsys, "list", "--json"))
+    assert [e["key"] for e in found["entries"]] == ["bb22" * 10, "aa11" * 10]
+    assert found["total_bytes"] == size
+    assert found["entries"][0]["kernels"] == ["PyInit__lease"]
+    (kept.root / ("aa11" * 10) / "kernels.json").write_text("{")
+    lines = run(capsys, "list").splitlines()
+    assert lines[0].split() == ["key", "bytes", "used", "kernels"]
+    assert "damaged: will be built again" in lines[2]
+    assert lines[-1].startswith("2 entries, ")
+
+
+def test_info(kept, capsys, monkeypatch):
+    monkeypatch.setenv("MOJOVIEW_CACHE_LIMIT", "5M")
+    found = json.loads(run(capsys, "info", "--json"))
+    assert (found["directory"], found["entries"], found["limit"]) == (str(kept.root), 2, 5 << 20)
+    assert found["in_progress_or_left_behind"] == 0
+    one = json.loads(run(capsys, "info", "aa", "--json"))
+    assert (one["signatures"], one["refused"], one["loaded"]) == (["f(x)"], {"g": "why"}, False)
+    assert "g: why" in run(capsys, "info", "bb")
+    for key, count in (("cc", "no"), ("", "no")):
+        assert main(["cache", "info", key]) == 1
+        assert f"{count} keys of entries begin with {key!r}" in capsys.readouterr().err
+
+
+def test_clear(kept, capsys):
+    found = json.loads(run(capsys, "clear", "aa", "--json"))
+    assert (found["removed"], found["kept"]) == (["aa11" * 10], [])
+    assert [e.key for e in kept.entries()] == ["bb22" * 10]
+    assert main(["cache", "clear", ""]) == 1
+    capsys.readouterr()
+    (kept.root / "dd.x.tmp").mkdir()
+    with kept.lock("bb22" * 10, 1):
+        assert "removed 0 entries, 0 bytes" in (said := run(capsys, "clear"))
+        assert "1 are being compiled and stay" in said
+    assert run(capsys, "clear").startswith("removed 1 entries")
+    assert list(kept.root.iterdir()) == []
+    assert "no compiled kernels in" in run(capsys, "list")
+
+
+def test_a_cache_that_is_not_there_is_not_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path / "none"))
+    for action in ("list", "info", "clear"):
+        assert json.loads(run(capsys, action, "--json"))["ok"] is True
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_cache_of_others_and_a_wrong_limit_are_errors(kept, monkeypatch, capsys):
+    kept.root.chmod(0o755)
+    assert main(["cache", "clear"]) == 1
+    assert "chmod 700" in capsys.readouterr().err
+    kept.root.chmod(0o700)
+    monkeypatch.setenv("MOJOVIEW_CACHE_LIMIT", "lots")
+    assert main(["cache", "info"]) == 1
+    assert "MOJOVIEW_CACHE_LIMIT" in capsys.readouterr().err
+    assert issubclass(errors.CacheError, errors.MojoViewError)

@@ -1,0 +1,267 @@
+"""submit() and aio(): states, delivery, cancellation, back-pressure, failures; on asyncio, uvloop, anyio and trio."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+
+import numpy as np
+import pytest
+from flow.hostile import kernel
+from support.process import run_code
+
+import mojoview as mv
+from mojoview import kernels
+from mojoview.flow import asynchronous
+from mojoview.flow.asynchronous import BRIEF, SMALL, KernelFuture, Threads
+from mojoview.memory import errors
+
+BIG = np.arange(100_000.0)
+NAP = np.zeros(SMALL)  # makes naps() a call that runs on a thread
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """One thread and room for two: where the next call waits is no matter of luck."""
+    one = Threads(1, 2)
+    monkeypatch.setattr(asynchronous, "THREADS", one)
+    yield one
+    one.close(30)
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(4.0), BIG, mv.view(BIG), BIG[::2], memoryview(b"abc")], ids=lambda a: type(a).__name__
+)
+def test_submit(array):
+    future = kernels.sum.submit(array)
+    assert isinstance(future, concurrent.futures.Future)
+    assert future.result(60) == kernels.sum(array)
+    assert future.state == "COMPLETED"
+
+
+def test_submit_with_options():
+    table = np.ones((100, 100))
+    assert kernels.sum.submit(table, axis=0, threads=2).result(60).tolist() == [100] * 100
+
+
+@pytest.mark.parametrize("array", [np.ones(3, "f4"), np.ones(SMALL, "f4")], ids=["small", "large"])
+def test_failures(array):
+    future = kernel("naps").submit(array, 0)
+    assert isinstance(future.exception(60), mv.DTypeError)
+    assert future.state == "FAILED"
+    with pytest.raises(mv.DTypeError):
+        future.result()
+
+
+def test_states_and_cancellation(threads):
+    running = kernel("naps").submit(NAP, 400)
+    waiting = kernel("naps").submit(NAP, 0)
+    while running.state == "PENDING":
+        time.sleep(0.001)
+    assert (running.state, waiting.state) == ("RUNNING", "PENDING")
+    assert not running.cancel()
+    assert waiting.cancel()
+    assert waiting.state == "CANCELLED"
+    with pytest.raises(concurrent.futures.TimeoutError):
+        running.result(0)
+    assert running.result(60) is None
+    assert running.state == "COMPLETED"
+
+
+def test_futures_are_of_the_standard_kind(threads):
+    futures = [kernels.sum.submit(BIG) for _ in range(2)]
+    called = []
+    futures[0].add_done_callback(called.append)
+    done, rest = concurrent.futures.wait(futures, 60)
+    assert (done, rest) == (set(futures), set())
+    assert {f.result() for f in concurrent.futures.as_completed(futures)} == {BIG.sum()}
+    assert called == [futures[0]]
+
+
+def test_back_pressure(threads):
+    first = kernel("naps").submit(NAP, 300)
+    while first.state == "PENDING":
+        time.sleep(0.001)
+    rest = [kernel("naps").submit(NAP, 0) for _ in range(2)]
+    assert threads.waiting == 2
+    with pytest.raises(errors.QueueFull, match="2 asynchronous calls wait") as caught:
+        threads.wait_and_offer(asynchronous._FutureJob(kernel("naps"), (NAP, 0), {}), 0.01)
+    assert isinstance(caught.value, BlockingIOError)
+    more = [kernel("naps").submit(NAP, 0) for _ in range(20)]  # each waits for room
+    for future in (first, *rest, *more):
+        assert future.result(60) is None
+
+
+def test_many_threads_submit(threads):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        futures = list(pool.map(lambda k: kernels.sum.submit(BIG[: BRIEF + k]), range(400)))
+    for k, future in enumerate(futures):
+        assert future.result(60) == BIG[: BRIEF + k].sum()
+
+
+def test_arguments_are_let_go(threads):
+    import gc
+    import weakref
+
+    array = np.ones(BRIEF)
+    kernels.sum.submit(array).result(60)
+    kernels.sum.submit(np.ones(BRIEF)).result(60)
+    kept = weakref.ref(array)
+    del array
+    gc.collect()
+    assert kept() is None
+
+
+def test_without_a_loop():
+    with pytest.raises(mv.KernelError, match="neither asyncio nor trio"):
+        kernels.sum.aio(BIG).send(None)
+
+
+# -- event loops ----------------------------------------------------------------------------------------------------
+
+
+def uvloop_run(main):
+    uvloop = pytest.importorskip("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request):
+    return asyncio.run if request.param == "asyncio" else uvloop_run
+
+
+def test_results_come_to_the_loop(run):
+    async def main():
+        home = threading.get_ident()
+        assert await kernels.sum.aio(np.arange(4.0)) == 6
+        assert await kernels.sum.aio(BIG) == BIG.sum()
+        assert await asyncio.gather(*[kernels.sum.aio(BIG[: BRIEF + k]) for k in range(300)]) == [
+            BIG[: BRIEF + k].sum() for k in range(300)
+        ]
+        for array in (np.ones(3, "f4"), NAP.astype("f4")):
+            with pytest.raises(mv.DTypeError):
+                await kernel("naps").aio(array, 0)
+        assert threading.get_ident() == home
+
+    run(main())
+
+
+def test_the_loop_goes_on_meanwhile(run, threads):
+    async def main():
+        ticks = 0
+        task = asyncio.ensure_future(kernel("naps").aio(NAP, 300))
+        while not task.done():
+            ticks += 1
+            await asyncio.sleep(0.01)
+        return ticks
+
+    assert run(main()) >= 3
+
+
+def test_small_calls_leave_others_their_turn(run):
+    async def main():
+        other = asyncio.ensure_future(asyncio.sleep(0, "turn"))
+        while not other.done():
+            await kernels.sum.aio(np.arange(4.0))
+        return other.result()
+
+    assert run(main()) == "turn"
+
+
+def test_cancelling_and_timeouts(run, threads):
+    ran = np.zeros(SMALL)
+
+    async def main():
+        running = asyncio.ensure_future(kernel("naps").aio(NAP, 300))
+        await asyncio.sleep(0.05)
+        waiting = asyncio.ensure_future(kernel("naps").aio(ran, 0))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await kernel("naps").aio(ran, 0)
+        await running
+
+    run(main())
+    threads.close(30)
+    assert ran[0] == 0  # taken out of the queue, and never begun
+
+
+def test_waiting_for_room_holds_up_nobody(run, threads):
+    async def main():
+        calls = [asyncio.ensure_future(kernel("naps").aio(NAP, 5)) for _ in range(30)]
+        await asyncio.sleep(0.02)
+        assert threads.waiting <= 2
+        for call in calls[10:20]:  # among them some that wait for room
+            call.cancel()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    outcomes = run(main())
+    assert outcomes[:10] == [None] * 10
+    assert outcomes[20:] == [None] * 10
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes[10:20])
+
+
+def test_a_loop_that_is_gone(threads):
+    async def main():
+        task = asyncio.ensure_future(kernel("naps").aio(NAP, 200))
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(main())
+    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the thread lives
+    asyncio.run(asyncio.wait_for(kernels.sum.aio(BIG), 60))
+
+
+def test_two_loops_at_once():
+    async def main():
+        return sum(await asyncio.gather(*[kernels.sum.aio(BIG) for _ in range(50)]))
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: asyncio.run(main()), range(2))) == [BIG.sum() * 50] * 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_anyio(backend, threads):
+    anyio = pytest.importorskip("anyio")
+    if backend == "trio":
+        pytest.importorskip("trio")
+    results = []
+
+    async def one(size):
+        results.append(await kernels.sum.aio(BIG[:size]))
+
+    async def main():
+        await one(10)
+        async with anyio.create_task_group() as group:
+            for k in range(20):
+                group.start_soon(one, BRIEF + k)
+        with pytest.raises(mv.DTypeError):
+            await kernel("naps").aio(NAP.astype("f4"), 0)
+        with anyio.move_on_after(0.05) as scope:
+            await kernel("naps").aio(NAP, 300)
+        assert scope.cancelled_caught
+        await one(BRIEF)
+
+    anyio.run(main, backend=backend)
+    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:BRIEF].sum(), *(BIG[: BRIEF + k].sum() for k in range(20))])
+
+
+def test_kernels_alone_say_what_is_missing():
+    code = (
+        "import sys, types, mojoview\n"
+        "from mojoview.kernels import asynchrony, sum\n"
+        "asynchrony._provider = None\n"
+        "try: sum.submit(b'abc')\n"
+        "except mojoview.KernelError as error: print(error)\n"
+    )
+    assert run_code("-c", code) == "asynchronous calls: import mojoview first, which says how they are made\n"
+
+
+def test_future_type():
+    assert isinstance(kernels.sum.submit(BIG), KernelFuture)
