@@ -358,6 +358,12 @@ def turns(title: str, kinds: list[type[Transport]], rounds: int, measure, target
     for _ in range(1 if QUICK else rounds):
         for kind in there:
             table.rounds[kind.name].append(measure(kind))
+    mute = [name for name, times in table.rounds.items() if math.inf in times]
+    for name in mute:  # no figure, so no target that it could seem to meet
+        del table.rounds[name]
+        table.targets.pop(name, None)
+    if mute:
+        table.title += f" (nothing came through: {', '.join(mute)})"
     return table
 
 
