@@ -2,9 +2,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from typing_extensions import disjoint_base
 
 from mojoview.sharing._segment import Segment
 
+@disjoint_base
 class Published:
     segment: Segment
     dtype: np.dtype[Any]
