@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from mojoview.kernels._call import Kernel
 from mojoview.kernels.arguments import Plan
 from mojoview.kernels.binding import call_form
 from mojoview.kernels.signature import Param, Signature
@@ -88,29 +89,37 @@ cdef class KernelFamily:
     def __init__(self, str name, tuple kernels):
         if self.kernels is not None:
             raise ArgumentError(f"{self.name}: a KernelFamily is made once")
+        if not kernels or not all([type(k) is Kernel for k in kernels]):
+            raise ArgumentError(f"{name}: expected a tuple of kernels, got {kernels!r}")
+        if len({tuple([(p.name, p.role) for p in k.signature.params]) for k in kernels}) > 1:
+            raise ArgumentError(f"{name}: expected kernels whose parameters have the same names and roles")
         first = kernels[0].signature.params
         columns = list(zip(*[[p.dtype for p in k.signature.params] for k in kernels], strict=True))
         positions = [k for k, p in enumerate(first) if p.role != "value" and len(set(columns[k])) > 1]
         if not positions or len(positions) > MOST:
             raise ArgumentError(f"{name}: expected kernels that differ in the dtypes of their arrays")
-        self.name, self.kernels = name, tuple(kernels)
-        self.deciding, self.members = len(positions), len(kernels)
-        for k, at in enumerate(positions):
-            self.at[k] = at
         loops = [tuple([k.signature.params[at].dtype for at in positions]) for k in kernels]
-        self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
         params = tuple([p if len(set(column)) == 1 else Param(p.name, p.role, "T", p.ndim, p.passing, p.default)
                         for p, column in zip(first, columns, strict=True)])
         results = {k.signature.result for k in kernels}
         doc = next((k.signature.doc for k in kernels if k.signature.doc), "")
-        self.signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
-        self.call_form = call_form(self.signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
-        self.dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
-        self.dtype = PySequence_Fast_ITEMS(self.dtypes)
+        signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
+        form = call_form(signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
+        try:
+            dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
+        except TypeError:
+            raise ArgumentError(f"{name}: expected kernels for dtypes of NumPy, got {loops!r}") from None
+        # all at once, and only now: a call reads as many rows as `members` says
+        self.name, self.kernels, self.signature, self.call_form = name, kernels, signature, form
+        self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
+        self.dtypes, self.dtype = dtypes, PySequence_Fast_ITEMS(dtypes)
+        self.deciding, self.members = len(positions), len(kernels)
+        for k, at in enumerate(positions):
+            self.at[k] = at
 
     @property
     def signatures(self):
-        return tuple([k.signature for k in self.kernels])
+        return tuple([k.signature for k in self.kernels or ()])
 
     @property
     def __name__(self):
@@ -118,7 +127,7 @@ cdef class KernelFamily:
 
     @property
     def __doc__(self):
-        return "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
+        return self.kernels and "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
 
     @property
     def __signature__(self):
@@ -128,7 +137,7 @@ cdef class KernelFamily:
         return PyVectorcall_Call(self, args, kwargs)
 
     def __repr__(self):
-        return f"<mojoview kernels {self.name}{self.call_form}: {', '.join([k.name for k in self.kernels])}>"
+        return f"<mojoview kernels {self.name}{self.call_form}: {', '.join([k.name for k in self.kernels or ()])}>"
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a KernelFamily cannot be pickled or copied: it stands for code loaded into this process")
@@ -163,7 +172,7 @@ cdef class KernelFamily:
             raise ArgumentError(f"{self.name}{self.call_form}: the dtype of {', '.join([p.name for p in deciding])} decides;"
                                 " pass one of them")
         arrays = {n: dtype_of(v) for n, v in came.items() if type(v) not in (list, tuple, dict)}
-        known = arrays or {n: np.asarray(v).dtype for n, v in came.items() if type(v) is not dict}
+        known = arrays or {n: dtype_of_list(v, f"{self.name}(): argument '{n}'") for n, v in came.items() if type(v) is not dict}
         for loop, kernel in self.loops.items():
             if all([known.get(p.name, dtype) == dtype for p, dtype in zip(deciding, loop, strict=True)]):
                 return kernel
@@ -178,10 +187,20 @@ cdef object dtype_of(object obj):
             obj = obj.mojo.view(na="mask")
         elif not isinstance(obj, View):
             obj = view(obj)
+    dtype = getattr(obj, "dtype", None)
+    if dtype is None:  # a column that is more than one array: the kernels of a family refuse it
+        return type(obj).__name__
     try:
-        return np.dtype(obj.dtype)
+        return np.dtype(dtype)
     except TypeError:
-        return str(obj.dtype)
+        return str(dtype)
+
+
+cdef object dtype_of_list(object numbers, str where):
+    try:
+        return np.asarray(numbers).dtype
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise ArgumentError(f"{where}: expected numbers in a list of one shape: {error}") from None
 
 
 cdef object call_family(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):

@@ -151,5 +151,8 @@ def number_refusal(signature: Signature, name: str, dtype: str, value: Any, fits
     """The exception for a scalar of the wrong type, or out of the dtype's range."""
     where = f"{signature.name}(): argument '{name}'"
     if not fits:
-        return KernelOverflowError(f"{where}: expected a value that fits {dtype}, got {value!r}", kernel=signature.name)
+        # Python writes out no integer of more than some thousand digits
+        bits = value.bit_length() if type(value) is int else 0
+        shown = f"an int of {bits} bits" if bits > 256 else repr(value)
+        return KernelOverflowError(f"{where}: expected a value that fits {dtype}, got {shown}", kernel=signature.name)
     return ArgumentError(f"{where}: expected a number for {dtype}, got {type(value).__name__}")

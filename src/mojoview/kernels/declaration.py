@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,7 +57,11 @@ WHY_NOT = {
 TOKEN = re.compile(r"""(?P<space>[ \t\r\f\v\n]+)|(?P<word>[A-Za-z_]\w*)
                        |(?P<number>(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b)
                        |(?P<string>"[^"\n]*")|(?P<mark>\.\.\.|[-*,()\[\]{};=:<>&+/|!~?.%^'#@$`\\0-9"])""", re.X | re.A)
+# Possessive, so that what does not match is given up at once.
+UNNAMED = re.compile(r"\s*+(\w++(?:\s++\w++)*+)\s*+(?:\(\s*+\*\s*+\)\s*+)?\((.*)\)(?: noexcept)?(?: nogil)?\s*+", re.S)
 DEEPEST = 64  # nesting of brackets in what is skipped
+LONGEST = 1 << 20  # characters of a text
+MOST = 127  # arguments of a function that compilers must take
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,8 @@ def read_header(text: str, *, tolerant: bool = False) -> Header:
     DeclarationError
         Anything else stands there; where `tolerant`, only what cannot be taken apart at all.
     """
+    if len(text) > LONGEST:
+        raise DeclarationError(f"a text of declarations has at most {LONGEST} characters, got {len(text)}")
     plain = _without_comments(text)
     reader = Reader(plain, _tokens(_without_directives(plain)))
     functions, refused = dict[str, Declaration](), dict[str, str]()
@@ -164,10 +171,10 @@ def read_declaration(text: str) -> Declaration:
         functions = read_header(text).functions
     except DeclarationError as error:
         # as in a capsule's name, "double (double, int)", and in C's type names, "double (*)(double)"
-        unnamed = r"([\w\s]*\w)\s*(?:\(\s*\*\s*\))?\s*\((.*)\)(?: noexcept)?(?: nogil)?\s*"
-        named = re.sub(f"^{unnamed}$", r"\1 function(\2)", text, flags=re.S)
-        if named == text:
+        match = UNNAMED.fullmatch(text)
+        if match is None:
             raise
+        named = f"{match[1]} function({match[2]})"
         try:
             functions = read_header(named).functions
         except DeclarationError:
@@ -183,7 +190,14 @@ def _blank(text: str) -> str:
 
 def _without_comments(text: str) -> str:
     """Comments as blanks, so that lines and columns stay."""
-    return re.sub(r'/\*.*?\*/|//[^\n]*|("[^"\n]*")', lambda m: m[1] or _blank(m[0]), text, flags=re.S)
+    def blanked(match: re.Match[str]) -> str:
+        if match["open"] is not None:
+            line, column = _place(text, match.start())
+            raise DeclarationError(f"line {line}, column {column}: a comment is not closed", line=line, column=column)
+        return match["string"] or _blank(match[0])
+
+    # \Z ends the search: without it, each /* would look through the rest of the text
+    return re.sub(r'//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))|(?P<string>"[^"\n]*")', blanked, text, flags=re.S)
 
 
 def _without_directives(text: str) -> str:
@@ -245,11 +259,14 @@ class Reader:
     """Takes tokens apart; `known` grows by the typedefs."""
 
     def __init__(self, text: str, tokens: list[Token]):
-        self.text, self.tokens = text, tokens
+        self.end, self.tokens = len(text.rstrip()), tokens
+        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self.known = dict(NAMED)
 
     def fail(self, token: Token | None, message: str) -> NoReturn:
-        line, column = _place(self.text, token.at if token else len(self.text.rstrip()))
+        at = token.at if token else self.end
+        line = bisect_right(self.lines, at)  # a tolerant reader fails often: it must not count lines each time
+        column = at - self.lines[line - 1] + 1
         raise DeclarationError(f"line {line}, column {column}: {message}", line=line, column=column)
 
     def pieces(self, tolerant: bool) -> Iterator[list[Token]]:
@@ -327,6 +344,8 @@ class Reader:
             else:
                 group.append(token)
         groups.append(group)
+        if len(groups) > MOST:
+            self.fail(groups[MOST][0] if groups[MOST] else end, f"a function has at most {MOST} arguments")
         return tuple(self.argument(group, end) for group in groups)
 
     def argument(self, group: list[Token], end: Token) -> Argument:

@@ -22,6 +22,7 @@ __all__ = ["ROOT", "Inputs"]
 
 # Symbol and file of what makes the compiler take the exports of several files into one library.
 ROOT = "mojoview_root"
+LONGEST_NAME = 200  # bytes; file systems have room for 255, of which the compiler's own files take some
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Inputs:
         """
         if name is not None and not (isinstance(name, str) and name.isidentifier() and name != "mojoview"):
             raise ArgumentError(f"load(): name: expected an identifier other than 'mojoview', got {name!r}")
+        if name is not None and len(os.fsencode(name)) > LONGEST_NAME:
+            raise ArgumentError(f"load(): name: expected at most {LONGEST_NAME} bytes, got {len(os.fsencode(name))}")
         if (path is None) == (source is None):
             if path is None:
                 raise ArgumentError("load(): path: expected a str or path-like, got NoneType")
@@ -72,7 +75,11 @@ class Inputs:
         if isinstance(path, list | tuple):
             return cls.of_files([_file(part) for part in path], name)
         package = _path(path)
-        if package.is_dir() and (package / "__init__.mojo").is_file():
+        try:
+            is_package = package.is_dir() and (package / "__init__.mojo").is_file()
+        except OSError as error:
+            raise ArgumentError(f"load(): cannot read {package}: {error.strerror}") from error
+        if is_package:
             return cls.of_package(package, name)
         file = _file(path)
         return cls(file, file, name or file.stem, ((file, ""),), (file.parent,))
@@ -116,8 +123,11 @@ class Inputs:
 def _path(path: Any) -> Path:
     try:
         file = Path(os.fsdecode(path)).absolute()
+        os.fsencode(file)
     except TypeError:
         raise ArgumentError(f"load(): path: expected a str or path-like, got {type(path).__name__}") from None
+    except UnicodeError:
+        raise ArgumentError(f"load(): path: no file can have the name {path!r}") from None
     if "\0" in str(file):
         raise ArgumentError(f"load(): path: expected no NUL character, got {str(file)!r}")
     return file
@@ -128,7 +138,11 @@ def _file(path: Any) -> Path:
     if file.suffix != ".mojo":
         raise ArgumentError("load(): expected a package (a directory with an __init__.mojo) or a file whose name"
                             f" ends in .mojo, got {file.name!r}")
-    if file.exists() and not file.is_file() and not file.is_dir():  # reading a pipe or a device may never end
+    try:
+        strange = file.exists() and not file.is_file() and not file.is_dir()
+    except OSError as error:
+        raise ArgumentError(f"load(): cannot read {file}: {error.strerror}") from error
+    if strange:  # reading a pipe or a device may never end
         raise ArgumentError(f"load(): expected a regular file, got {file}")
     return file
 

@@ -103,13 +103,11 @@ def _is_header_file(declarations: Declarations) -> bool:
 
 
 def _signatures(declarations: Declarations, sizes: Sizes | None) -> tuple[dict[str, Signature], dict[str, str]]:
-    if sizes is not None and (not isinstance(sizes, Mapping) or not all(isinstance(name, str) for name in sizes)):
-        raise ArgumentError(f"load_library(): sizes: expected a mapping of argument names, got {sizes!r}")
     ready = dict[str, Signature]()
     if isinstance(declarations, Mapping):
         functions = {}
         for name, given in declarations.items():
-            if not isinstance(name, str):
+            if not isinstance(name, str) or not name.isidentifier():
                 raise ArgumentError(f"load_library(): expected names of functions, got {name!r}")
             if isinstance(given, Signature):
                 ready[name] = given
@@ -123,7 +121,7 @@ def _signatures(declarations: Declarations, sizes: Sizes | None) -> tuple[dict[s
     elif isinstance(declarations, str):
         header = read_header(declarations)
     elif isinstance(declarations, os.PathLike):
-        header = read_header(_header_text(Path(declarations)), tolerant=True)
+        header = read_header(_header_text(_path(declarations, "declarations")), tolerant=True)
     else:
         raise ArgumentError("load_library(): declarations: expected C declarations, a header file or a mapping,"
                             f" got {type(declarations).__name__}")
@@ -154,7 +152,10 @@ def _table_row(name: str, given: Sequence[str]) -> str:
 
 def _header_text(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
+        # opening a pipe would wait for somebody who writes to it
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ArgumentError(f"load_library(): expected a regular file of declarations, got {path}")
             data = file.read(LONGEST_HEADER + 1)
     except OSError as error:
         raise ArgumentError(f"load_library(): cannot read {path}: {error.strerror}") from error
@@ -165,19 +166,16 @@ def _header_text(path: Path) -> str:
 
 def _named(path: str | os.PathLike[str]) -> Path:
     """The library's absolute path, checked; or a bare name for the system to find."""
-    try:
-        named = Path(os.fsdecode(path))
-    except TypeError:
-        raise ArgumentError(f"load_library(): path: expected a str or path-like, got {type(path).__name__}") from None
-    if not named.name or "\0" in str(named):
+    named = _path(path, "path")
+    if not named.name:
         raise ArgumentError(f"load_library(): path: expected the name of a library, got {str(named)!r}")
-    if len(named.parts) == 1 and not named.exists():
-        return named
     try:
+        if len(named.parts) == 1 and not named.exists():
+            return named
         real = named.resolve(strict=True)
         info = real.stat()
-    except OSError as error:
-        raise ArgumentError(f"load_library(): cannot read {named}: {error.strerror}") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+        raise ArgumentError(f"load_library(): cannot read {named}: {getattr(error, 'strerror', error)}") from error
     if not stat.S_ISREG(info.st_mode):
         raise ArgumentError(f"load_library(): expected a regular file, got {named}")
     if real.is_relative_to("/dev") or real.is_relative_to("/proc"):
@@ -185,6 +183,20 @@ def _named(path: str | os.PathLike[str]) -> Path:
     if info.st_mode & stat.S_IWOTH:
         raise ArgumentError(f"load_library(): other users may write to {named}, so its code is not run; chmod o-w it")
     return real
+
+
+def _path(path: object, what: str) -> Path:
+    """A path that the system can be asked for."""
+    try:
+        named = os.fsdecode(path)  # type: ignore[arg-type]
+        os.fsencode(named)
+    except TypeError:
+        raise ArgumentError(f"load_library(): {what}: expected a str or path-like, got {type(path).__name__}") from None
+    except UnicodeError:
+        named = "\0"
+    if "\0" in named:
+        raise ArgumentError(f"load_library(): {what}: no file can have the name {path!r}")
+    return Path(named)
 
 
 def _open(named: Path) -> ctypes.CDLL:
@@ -197,7 +209,8 @@ def _open(named: Path) -> ctypes.CDLL:
 def _is_function(handle: ctypes.CDLL, name: str) -> bool:
     """Whether a symbol is there and leads to code: variables have symbols too."""
     try:
-        address = ctypes.cast(getattr(handle, name), ctypes.c_void_p).value or 0
+        # by item: a CDLL has attributes of its own, such as _name
+        address = ctypes.cast(handle[name], ctypes.c_void_p).value or 0
     except AttributeError:
         return False
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:

@@ -6,11 +6,11 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mojoview.kernels.failures import ErrorTable, Origin
 from mojoview.kernels.source import outline_of
-from mojoview.memory.errors import KernelAttributeError, MojoViewError
+from mojoview.memory.errors import ArgumentError, KernelAttributeError, MojoViewError
 
 if TYPE_CHECKING:
     from mojoview.kernels._call import Kernel
@@ -70,7 +70,7 @@ class KernelModule:
         self.errors = ErrorTable(statuses)
         kernels, refused = dict[str, Kernel](), dict(exports.refused)
         for symbol, signature in exports.kernels.items():
-            address = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
+            address = ctypes.cast(handle[symbol], ctypes.c_void_p).value or 0
             try:
                 origin = Origin(self.errors, *places.get(symbol, ()))
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle, origin=origin)
@@ -103,6 +103,9 @@ class KernelModule:
             file = vars(self).get("_files", {}).get(name, file)
             raise KernelAttributeError(f"{file}: the export {name} is no kernel: {refused[name]}", kernel=name)
         raise KernelAttributeError(f"{file} exports no {name!r}; its kernels are: {', '.join(kernels) or 'none'}")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise ArgumentError("a KernelModule cannot be pickled or copied: it stands for code loaded into this process")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.kernels, *self.families})

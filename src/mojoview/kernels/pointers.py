@@ -164,7 +164,7 @@ def _ctypes_argument(kind: Any) -> Argument | None:
     if kind is ctypes.c_void_p:
         return Argument("", "void", True)
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer):
-        dtype = _ctypes_number(kind._type_)
+        dtype = _ctypes_number(getattr(kind, "_type_", None))  # none yet: POINTER("name")
         return (dtype and Argument("", dtype, True)) or None
     dtype = _ctypes_number(kind)
     return Argument("", dtype) if dtype else None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from mojoview.kernels.declaration import Argument, Declaration
 from mojoview.kernels.signature import Param, Signature, Size
 from mojoview.kernels.sizes import INTEGERS
-from mojoview.memory.errors import DeclarationError
+from mojoview.memory.errors import ArgumentError, DeclarationError
 
 __all__ = ["Sizes", "sizes_given", "to_signature"]
 
@@ -75,6 +75,8 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
 
 def sizes_given(sizes: Sizes | None, declarations: Sequence[Declaration]) -> None:
     """Refuses an entry of `sizes` that no function has an argument for: it would be a slip of the pen."""
+    if sizes is not None and (not isinstance(sizes, Mapping) or not all(isinstance(name, str) for name in sizes)):
+        raise ArgumentError(f"sizes: expected a mapping of argument names, got {sizes!r}")
     known = {name for declaration in declarations for name in _names(declaration)}
     if unknown := sorted(set(sizes or ()) - known):
         raise DeclarationError(f"sizes: no function has an argument {unknown[0]!r}")
