@@ -1,8 +1,9 @@
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from mojoview.kernels._call import Kernel
+from mojoview.kernels.canary import Canary
 from mojoview.kernels.signature import Signature
 
 @final
@@ -19,5 +20,6 @@ class KernelFamily:
     @property
     def __signature__(self) -> inspect.Signature: ...
     def kernel_for(self, *args: Any, **kwargs: Any) -> Kernel: ...
+    def canary(self, reference: Callable[..., Any], **options: Any) -> Canary | KernelFamily: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __reduce_ex__(self, protocol: Any, /) -> Any: ...

@@ -170,6 +170,15 @@ cdef class KernelFamily:
         raise DTypeError(f"{self.name}(): no kernel for {', '.join([f'{n}: {d}' for n, d in known.items()])}; there are: "
                          + "; ".join(map(str, self.signatures)))
 
+    def canary(self, reference, **options):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+
+        The family, with a Python reference run beside it on a sample of the calls, whatever their dtypes: see
+        `mojoview.kernels.canary.watch`.
+        """
+        from mojoview.kernels.canary import watch
+        return watch(self, reference, **options)
+
 
 cdef object dtype_of(object obj):
     """The dtype of any array; text for one that NumPy has none for."""
