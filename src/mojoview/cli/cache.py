@@ -47,8 +47,8 @@ def describe_listing(result: Mapping[str, Any]) -> str:
     for entry in result["entries"]:
         kernels = "damaged: will be built again" if entry["kernels"] is None else ", ".join(entry["kernels"])
         rows.append((entry["key"], str(entry["bytes"]), entry["used"], kernels))
-    return (f"{table(rows, indent='')}\n{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']};"
-            f" beside it {_beside_in_words(result['beside'])}")
+    total = f"{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']}"
+    return f"{table(rows, indent='')}\n{total}; beside it {_beside_in_words(result['beside'])}"
 
 
 def info(key: str | None) -> dict[str, Any]:

@@ -83,7 +83,8 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
 @overload
 def kernel(  # type: ignore[overload-overlap]  # nothing is both a function and one of these
         where: str | os.PathLike[str] | KernelModule | ModuleType | Kernel | KernelFamily | None = ..., /,
-        *, name: str | None = ..., source: str | None = ..., flags: Sequence[str] = ..., progress: Callable[[str], None] | None = ...,
+        *, name: str | None = ..., source: str | None = ..., flags: Sequence[str] = ...,
+        progress: Callable[[str], None] | None = ...,
         timeout: float = ...) -> Callable[[Callable[P, R]], BoundKernel[P, R]]: ...
 @overload
 def kernel(where: Callable[P, R], /) -> BoundKernel[P, R]: ...

@@ -73,17 +73,13 @@ def remember(file: str, flags: Sequence[str], module: KernelModule) -> None:
             return
         if Cache.open(cache_directory()).peek(entry) is None:
             return
-        place = Cache.open(cache_directory().with_name(STAMPS)).root
         facts = {"entry": entry, "kept": kept, "seen": seen, "circumstances": _circumstances(),
                  "places": {symbol: [str(source), line] for symbol, (source, line) in places.exports.items()},
                  "statuses": dict(places.statuses)}
         target = _stamp(cache_directory(), file, flags)
-        fresh = place / f"{os.path.basename(target)}.{os.getpid()}.{time.monotonic_ns()}.tmp"
-        try:
-            fresh.write_text(json.dumps(facts), encoding="utf-8")
-            os.replace(fresh, target)
-        finally:
-            fresh.unlink(missing_ok=True)
+        with Cache.open(cache_directory().with_name(STAMPS)).workplace(os.path.basename(target)) as work:
+            (work / "fresh").write_text(json.dumps(facts), encoding="utf-8")
+            os.replace(work / "fresh", target)
 
 
 def _stamp(place: Path, file: str, flags: Sequence[str]) -> str:
