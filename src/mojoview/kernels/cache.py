@@ -337,7 +337,8 @@ def _describe(key: str, library: Path, exports: Exports) -> dict[str, Any]:
 
 
 def _body(entry: Path) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads((entry / DESCRIPTION).read_bytes())
+    with open(f"{entry}/{DESCRIPTION}", "rb", buffering=0) as file:
+        body: dict[str, Any] = json.loads(file.read())
     return body
 
 

@@ -113,8 +113,9 @@ class KernelModule:
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)
         self._files = {symbol: place[0].name for symbol, place in places.exports.items()}
         # found without a call of __getattr__, which takes longer than the kernel's checks
-        own = {*dir(type(self)), *vars(self)}
-        vars(self).update({name: found for name, found in {**self.families, **kernels}.items() if name not in own})
+        own, kind = vars(self), type(self)
+        own.update({name: found for name, found in {**self.families, **kernels}.items()
+                    if name not in own and not hasattr(kind, name)})
 
     def __getattr__(self, name: str) -> Any:
         # only what is no attribute comes here; before __init__ has run (copy, pickle) there are no kernels yet
