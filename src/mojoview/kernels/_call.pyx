@@ -350,8 +350,6 @@ cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, P
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
     """With keywords, defaults or options."""
-    cdef mv_run run
-    cdef mv_value option
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
@@ -360,10 +358,21 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         own, options = bind(self.signature, self.call_form, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
-    threads = options.get("threads")
     back, message = None, None
     if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
         own, back, message = self.plan.prepare(own)
+    try:
+        result = invoke_bound(self, own, options)
+    except BaseException as error:
+        raise told(error, message)
+    return outcome(result, back) if back else result
+
+
+cdef object invoke_bound(Kernel self, tuple own, dict options):
+    """`own`: one object for each parameter, prepared; `options`: those of the kernel, all of them."""
+    cdef mv_run run
+    cdef mv_value option
+    threads = options.get("threads")
     run.threads = thread_count(threads)
     if self.foreign.address and threads is None:
         run.threads = 1
@@ -376,11 +385,7 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
-    try:
-        result = invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
-    except BaseException as error:
-        raise told(error, message)
-    return outcome(result, back) if back else result
+    return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
 
 
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
@@ -941,6 +946,62 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)
     return self
+
+
+def call_prepared(Kernel kernel not None, tuple own, dict options):
+    """call_prepared(kernel, own, options)
+
+    A checked call of a foreign function with arguments as `Plan.prepare` makes them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        From a library.
+    own : tuple
+        One object for each parameter of the signature, numbers by reference and the message as arrays. Borrowed.
+    options : dict
+        `threads`, or nothing.
+
+    Returns
+    -------
+    object
+        The function's own result alone.
+
+    Raises
+    ------
+    MojoViewError
+        What the call raises.
+
+    Notes
+    -----
+    Thread safety: any thread.
+    """
+    if kernel.foreign.address == 0 or len(own) != kernel.params:
+        raise ArgumentError("call_prepared(): expected a kernel from a library, and one object for each of its parameters")
+    return invoke_bound(kernel, own, options)
+
+
+def failure_of(Kernel kernel not None, int code, index):
+    """failure_of(kernel, code, index)
+
+    The exception that a status of the kernel stands for; its traceback ends where that of a failing call does.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    code : int
+    index : int or None
+        The failing element.
+
+    Returns
+    -------
+    BaseException
+
+    Notes
+    -----
+    Thread safety: any thread.
+    """
+    return failure(kernel.signature, code, index) if kernel.origin is None else kernel.origin.failure(kernel.signature, code, index)
 
 
 def handled_kernel(signature, handler):
