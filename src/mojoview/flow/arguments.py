@@ -53,7 +53,7 @@ class Call:
     Attributes
     ----------
     prepared : bool
-        Whether the kernel must be called past its own preparation, because some arguments are in the form that it makes.
+        Whether the kernel must be called past its own preparation, as some arguments are in the form that it makes.
     back : list of ndarray
         Made for the caller, who gets them with the result.
     message : ndarray or None
@@ -78,6 +78,9 @@ class Call:
     def result(self, value: Any) -> Any:
         """What the caller gets, once the arrays hold what the kernel wrote."""
         return outcome(value, list(self.back)) if self.back else value
+
+
+NO_OPTIONS: dict[str, Any] = {}
 
 
 class _Form(NamedTuple):
@@ -107,19 +110,23 @@ def _form_of(kernel: Kernel) -> _Form:
 def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrowed: bool) -> Call:
     """Binds and checks the arguments as a call does; with `borrowed`, enters their memory into the book of borrows."""
     form = _form_of(kernel)
-    own, rest = args, dict[str, Any]()
+    own, rest = args, NO_OPTIONS
     if options or len(args) != len(form.params) or not form.simple:
         own, rest = bind(kernel.signature, kernel.__signature__, args, options)
         rest = {name: value for name, value in rest.items() if value is not form.defaults[name]}
-    back, message = list[Array](), None
+    back: list[Array] | tuple[()] = ()  # plain displays here and below: list[Array]() takes several times as long
+    message = None
+    new = tuple.__new__
     if form.plan is not None and (not form.simple or any([obj is None or type(obj) in PYTHON for obj in own])):
         own, back, message = form.plan.prepare(own)
     check_arguments(kernel, own)
-    arguments, values, views = list[Argument](), list[Any](), list[View]()
+    arguments: list[Argument] = []
+    values: list[Any] = []
+    views: list[View] = []
     for at, ((name, scalar, writes), obj) in enumerate(zip(form.params, own, strict=True)):
         if type(obj) is np.ndarray and not borrowed:
             values.append(None)
-            arguments.append(Argument(at, name, writes, obj))
+            arguments.append(new(Argument, (at, name, writes, obj, None)))
         elif scalar or isinstance(obj, float | int | np.generic):
             values.append(_plain(obj))
         else:
@@ -129,7 +136,7 @@ def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], b
             mask = opened.mask if kernel.signature.masks else None
             array = obj if type(obj) is np.ndarray else np.asarray(opened.data if opened.masked else opened)
             arguments.append(Argument(at, name, writes, array, None if mask is None else np.asarray(mask)))
-    borrows = [borrow(tuple(views))] if borrowed else []
+    borrows: list[object] = [borrow(tuple(views))] if borrowed else []
     return Call(kernel, tuple(arguments), tuple(values), rest, borrows, not form.simple, back, message)
 
 

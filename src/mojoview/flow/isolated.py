@@ -120,7 +120,8 @@ def _regions(call: Call) -> tuple[Sequence[Region], dict[int, int]]:
             break
     else:
         return call.arguments, {}
-    regions, masks = list[Region](), dict[int, int]()
+    regions: list[Region] = []
+    masks: dict[int, int] = {}
     for argument in call.arguments:
         regions.append(argument)
         if argument.mask is not None:
@@ -140,7 +141,7 @@ def _route(
     if masks:
         parts += [argument.mask.strides for argument in call.arguments if argument.mask is not None]
     key = tuple(parts)
-    found = worker.layouts.get(key)
+    found: _Route | None = worker.layouts.get(key)
     if found is not None:
         return found
     layout = place_arrays(regions, strict)
@@ -155,7 +156,8 @@ def _route(
     slacks = [arena.slack(place) for place in layout.places] if strict else []
     if len(worker.layouts) >= MOST_ROUTES:
         worker.forget_routes()
-    route = worker.layouts[key] = _Route(len(worker.layouts), layout, tuple(places), copies, slacks)
+    route = _Route(len(worker.layouts), layout, tuple(places), copies, slacks)
+    worker.layouts[key] = route
     return route
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
@@ -117,8 +119,7 @@ def safe_call(
         )
     strict = safety == "strict"
     if isolate or limited:
-        from mojoview.flow.isolated import run_isolated
-
+        run_isolated = _isolated()
         seconds = None if timeout is None else float(timeout)
         with take_apart(kernel, args, options, strict) as call:
             return run_isolated(call, seconds, memory_limit, strict, finite == "raise")
@@ -128,3 +129,10 @@ def safe_call(
         with take_apart(kernel, args, options, strict) as call:
             return run_guarded(call, finite == "raise")
     return kernel(*args, **options)
+
+
+@functools.cache  # an import statement takes as long as much of the call
+def _isolated() -> Callable[..., Any]:
+    from mojoview.flow.isolated import run_isolated
+
+    return run_isolated

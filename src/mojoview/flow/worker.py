@@ -149,7 +149,7 @@ class Desk:
         with _Limit(limit):
             return self.repeat(route, scalars, options)
 
-    def repeat(self, number: int, scalars: tuple[Any, ...] | None, options: dict[str, Any] = {}) -> Any:
+    def repeat(self, number: int, scalars: tuple[Any, ...] | None, options: dict[str, Any] | None = None) -> Any:
         """A call whose route is known; without scalars where it has none."""
         route = self.routes[number]
         if scalars is None:
@@ -162,7 +162,7 @@ class Desk:
             self.guard(route.pages)
         self.record[0] += 1
         if route.prepared:
-            return call_prepared(route.kernel, tuple(values), options)
+            return call_prepared(route.kernel, tuple(values), options or {})
         return route.kernel(*values, **options) if options else route.kernel(*values)
 
 

@@ -48,7 +48,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         self.kernels: dict[object, int] = {}
         self.arena: Arena | None = None
-        self.layouts: dict[Any, Any] = {}  # the routes of calls, by kernel and shapes
+        self.layouts: dict[Any, Any] = {}  # routes of calls, by kernel and shapes
         self.routes = set[int]()  # those that the worker knows
         self._numbers = 0
         self._asked: tuple[object, int, int] | None = None
@@ -128,7 +128,8 @@ class WorkerProcess:
         """The same for a call like one that it has made; only `values` are new."""
         self._wait(timeout)
         self._asked = None
-        self.channel.sendall(REPEAT.pack(AGAIN, route) if values.count(None) == len(values) else packed((route, values)))
+        only_arrays = values.count(None) == len(values)
+        self.channel.sendall(REPEAT.pack(AGAIN, route) if only_arrays else packed((route, values)))
 
     def _wait(self, timeout: float | None) -> None:
         if timeout != self._timeout:
