@@ -1,138 +1,123 @@
-"""What it costs to share memory, beside the ways Python has. Run: python benchmarks/bench_share.py [pattern]
+"""What it costs to share memory, beside the ways Python has.
 
-Peers take turns in one process, many short rounds each; the smallest time of each counts, and the ratio is what to
-quote.
+MOJOVIEW_BENCH_GIGABYTES is the size of the large arrays, 1 by default.
 """
 
-import argparse
+from __future__ import annotations
+
+import importlib.util
 import os
 import subprocess
 import sys
 import threading
 import time
 from multiprocessing import shared_memory
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from peers import QUICK, Table, compare
 
 import mojoview as mv
 
 ATTITUDE = np.dtype(
     [("t_sample_ns", "i8"), ("t_recv_ns", "i8"), ("q", "f8", 4), ("w", "f8", 3), ("status", "u4"), ("frame", "u4")]
 )
+GIGABYTES = float(os.environ.get("MOJOVIEW_BENCH_GIGABYTES", "0.02" if QUICK else "1"))
 
 
-def rounds(calls, seconds=1.5, number=None):
-    """Smallest seconds a call of each, the calls taking turns; the smallest cost of an empty loop taken off."""
-    best = dict.fromkeys(calls, float("inf"))
-    counts = {}
+def empty():
+    pass
+
+
+def written_out(title, calls, space, targets):
+    """As `compare()`, of calls as a program writes them: the interpreter has ways of its own for `owner.method()`."""
+    table, number, runs = Table(title, {name: [] for name in calls}, targets), 10 if QUICK else 10_000, {}
     for name, call in calls.items():
-        begin = time.perf_counter()
-        call()
-        counts[name] = number or max(1, min(20_000, int(0.002 / max(time.perf_counter() - begin, 1e-7))))
-    loops = {name: loop(call) for name, call in calls.items()}
-    nothing = min(loop(None)(10_000) for _ in range(50)) / 10_000
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for name, run in loops.items():
-            best[name] = min(best[name], run(counts[name]) / counts[name])
-    return {name: value - nothing for name, value in best.items()}
+        scope = {"now": time.perf_counter, **space}
+        exec(
+            f"def run({', '.join(f'{word}={word}' for word in space)}):\n begin = now()\n"
+            f" for _ in range({number // 10}):\n  {'; '.join([call] * 10)}\n return (now() - begin) / {number}",
+            scope,
+        )
+        runs[name] = scope["run"]
+    for _ in range(2 if QUICK else 100):
+        for name, run in runs.items():
+            table.rounds[name].append(run())
+    print(f"\n{table}")
+    return table
 
 
-def loop(call):
-    """A function that makes `n` calls as a program would write them: `owner.method()`, not through a bound method."""
-    bound = hasattr(call, "__self__")
-    body = "pass" if call is None else f"owner.{call.__name__}()" if bound else "owner()"
-    space = {"clock": time.perf_counter, "owner": call.__self__ if bound else call}
-    exec(
-        f"def run(n, owner=owner):\n"
-        f"    span = range(n)\n"
-        f"    begin = clock()\n"
-        f"    for _ in span: {body}\n"
-        f"    return clock() - begin",
-        space,
-    )
-    return space["run"]
-
-
-def show(question, times, target=None):
-    names = list(times)
-    print(f"\n{question}")
-    for name in names:
-        print(f"  {name:<58} {times[name] * 1e9:>16,.1f} ns   {times[name] / times[names[0]]:>10.2f}×")
-    if target:
-        first, second, wanted, least = target
-        ratio = times[second] / times[first] if least else times[first] / times[second]
-        met = ratio >= wanted if least else ratio <= wanted
-        print(f"  {'met   ' if met else 'MISSED'}: {ratio:.2f}, {'at least' if least else 'at most'} {wanted}")
-
-
-def state_read(_):
-    writer = mv.State.create(None, ATTITUDE)
-    reader, moving = writer.reader(), writer.reader()
-    writer.publish()
-    lock, array = threading.Lock(), np.zeros((), ATTITUDE)
-    target = np.zeros((), ATTITUDE)
-
-    def empty():
-        pass
-
-    def lock_and_copy():
-        with lock:
-            return array.copy()
-
-    def publish_and_refresh():
+def test_state_read(benchmark):
+    with mv.State.create(None, ATTITUDE) as writer:
+        reader, other = writer.reader(), mv.State.create(None, ATTITUDE)
+        again = other.reader()
+        lock, array, target = threading.Lock(), np.zeros((), ATTITUDE), np.zeros((), ATTITUDE)
+        writer.out["status"] = 7
         writer.publish()
-        moving.refresh()
 
-    times = rounds(
-        {
-            "State.refresh(), nothing new": reader.refresh,
-            "an empty Python function": empty,
-            "Lock + ndarray.copy()": lock_and_copy,
-            "State.publish()": writer.publish,
-            "publish() and refresh() of something new": publish_and_refresh,
-            "State.read_into(array)": lambda: reader.read_into(target),
+        def lock_and_copy():
+            with lock:
+                return array.copy()
+
+        other.publish()
+        assert again.refresh() == 1
+        assert reader.refresh() == 1
+        assert reader.out["status"] == 7
+        assert reader.read_into(target) == 1
+        assert target == reader.out
+        space = {
+            "reader": reader,
+            "other": other,
+            "again": again,
+            "target": target,
+            "empty": empty,
+            "lock_and_copy": lock_and_copy,
         }
-    )
-    show(
-        "a State of 80 bytes, read from Python",
-        times,
-        ("State.refresh(), nothing new", "an empty Python function", 0.7, False),
-    )
-    show("  beside a lock", times, ("State.refresh(), nothing new", "Lock + ndarray.copy()", 0.1, False))
-    new = times["publish() and refresh() of something new"] - times["State.publish()"]
-    print(f"  a refresh that copies: about {new * 1e9:,.0f} ns (the difference of two lines above)")
-    for state in (reader, moving, writer):
-        state.close()
+        table = written_out(
+            "a State of 80 bytes, read from Python",
+            {
+                "State.refresh(), nothing new": "reader.refresh()",
+                "State.read_into(array)": "reader.read_into(target)",
+                "State.read()": "reader.read()",
+                "publish(), then refresh() of something new": "other.publish(); again.refresh()",
+                "publish()": "other.publish()",
+                "an empty Python function": "empty()",
+                "Lock + ndarray.copy()": "lock_and_copy()",
+            },
+            space,
+            {"an empty Python function": 1 / 0.7, "Lock + ndarray.copy()": 10},
+        )
+        table.record(benchmark)
+        benchmark(reader.refresh)
+        for state in (again, other, reader):
+            state.close()
 
 
-def state_beside_a_writer(_):
-    """A writer thread at full speed; readers in this thread take turns with each other, each beside its own writer."""
+def seconds_a_read(write, read, seconds):
+    """Beside a thread that writes at full speed."""
+    stop = threading.Event()
 
-    def reads_per_second(write, read, seconds=0.4):
-        stop = threading.Event()
+    def writing():
+        while not stop.is_set():
+            for _ in range(100):
+                write()
 
-        def writing():
-            while not stop.is_set():
-                for _ in range(100):
-                    write()
+    thread = threading.Thread(target=writing)
+    thread.start()
+    count, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for _ in range(1000):
+            read()
+        count += 1000
+    spent = time.perf_counter() - begin
+    stop.set()
+    thread.join()
+    return spent / count
 
-        thread = threading.Thread(target=writing)
-        thread.start()
-        count, begin = 0, time.perf_counter()
-        while time.perf_counter() - begin < seconds:
-            for _ in range(1000):
-                read()
-            count += 1000
-        rate = count / (time.perf_counter() - begin)
-        stop.set()
-        thread.join()
-        return rate
 
-    writer = mv.State.create(None, ATTITUDE)
-    reader = writer.reader()
-
+def test_state_beside_a_writer(benchmark):
     class Box:
         value = (0, 0, (0.0,) * 4, (0.0,) * 3, 0, 0)
 
@@ -152,58 +137,69 @@ def state_beside_a_writer(_):
         with lock:
             return array.copy()
 
-    best = {"State.refresh()": 0.0, "swap of an immutable tuple": 0.0, "Lock + ndarray.copy()": 0.0}
-    for _ in range(5):
-        for name, pair in {
+    with mv.State.create(None, ATTITUDE) as writer, writer.reader() as reader:
+        pairs = {
             "State.refresh()": (writer.publish, reader.refresh),
             "swap of an immutable tuple": (swap, take),
             "Lock + ndarray.copy()": (put_locked, take_locked),
-        }.items():
-            best[name] = max(best[name], reads_per_second(*pair))
-    print("\nreads a second beside a writer thread at full speed")
-    for name, rate in best.items():
-        print(f"  {name:<40} {rate:>14,.0f}")
-    ratio = best["State.refresh()"] / best["swap of an immutable tuple"]
-    print(
-        f"  {'met   ' if ratio >= 1.3 else 'MISSED'}: {ratio:.2f} times the tuple's, at least 1.3; "
-        f"{reader.retries} retries"
-    )
-    reader.close()
-    writer.close()
+        }
+        targets = {"swap of an immutable tuple": 1.3}
+        table = Table("a read beside a writer thread at full speed", {name: [] for name in pairs}, targets)
+        for _ in range(1 if QUICK else 8):
+            for name, pair in pairs.items():
+                table.rounds[name].append(seconds_a_read(*pair, 0.05 if QUICK else 0.4))
+        table.title += f"; {reader.retries} retries in {reader.number} publications"
+        print(f"\n{table}")
+        table.record(benchmark)
+        benchmark(reader.refresh)
 
 
-def attach_array(gigabytes):
-    """In a process that has never attached before, as each new worker is, and again and again in one process."""
-    array = np.ones(int(gigabytes * (1 << 27)))
+@pytest.fixture(scope="module")
+def blocks():
+    """The same array shared both ways."""
+    array = np.ones(int(GIGABYTES * (1 << 27)))
     block = shared_memory.SharedMemory(create=True, size=array.nbytes)
     np.ndarray(array.shape, array.dtype, block.buf)[:] = array
-    shared = mv.share(array, f"bench-{os.getpid()}")
-    ours, theirs = "mojoview.attach(name).read()[-1]", "SharedMemory(name), ndarray, [-1]"
+    with mv.share(array, f"bench-{os.getpid()}") as shared:
+        yield array, shared, block
+    block.close()
+    if Path(f"/dev/shm/{block.name}").exists():  # the tracker of a process that only attached may have removed it
+        block.unlink()
+
+
+OURS, THEIRS = "mojoview.attach(name).read()[-1]", "SharedMemory(name), ndarray, [-1]"
+
+
+def test_attach_first_time(blocks, benchmark):
+    """In a process that has never attached before, as each new worker is."""
+    array, shared, block = blocks
     body = {
-        ours: f"h = mv.attach({shared.name!r}); value = float(h.read()[-1])",
-        theirs: (
+        OURS: f"h = mv.attach({shared.name!r}); value = float(h.read()[-1])",
+        THEIRS: (
             f"s = shared_memory.SharedMemory({block.name!r})\nvalue = float(np.ndarray({array.shape}, 'f8', s.buf)[-1])"
         ),
     }
-    first = dict.fromkeys(body, float("inf"))
-    for _ in range(5):
+    table = Table(f"attaching {GIGABYTES:g} GB, first time in a process", {name: [] for name in body}, {THEIRS: 5})
+    for _ in range(1 if QUICK else 7):
         for name, text in body.items():
             code = (
                 f"import time, numpy as np, mojoview as mv, mojoview.sharing\n"
                 f"from multiprocessing import shared_memory\n"
-                f"begin = time.perf_counter()\n{text}\nprint(time.perf_counter() - begin)\n"
+                f"begin = time.perf_counter()\n{text}\nprint(value, time.perf_counter() - begin)\n"
                 f"from multiprocessing import resource_tracker\n"  # which would remove the block when this process ends
                 f"if 's' in globals(): resource_tracker.unregister(s._name, 'shared_memory')\n"
             )
-            done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
-            )
-            first[name] = min(first[name], float(done.stdout))
-    show(
-        f"attaching an array of {gigabytes} GB and looking at its last element, first time in a process",
-        first,
-        (ours, theirs, 5, True),
-    )
+            command = [sys.executable, "-W", "ignore", "-c", code]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+            assert said[0] == "1.0"
+            table.rounds[name].append(float(said[1]))
+    print(f"\n{table}")
+    table.record(benchmark)
+    benchmark(mv.attach, shared.name)
+
+
+def test_attach_again(blocks, benchmark):
+    array, shared, block = blocks
 
     def attach():
         return float(mv.attach(shared.name).read()[-1])
@@ -214,92 +210,74 @@ def attach_array(gigabytes):
         other.close()
         return value
 
-    times = rounds({ours: attach, theirs: attach_block}, number=5) | ray_get(array)
-    show("  again and again in one process", times)
-    if "ray.get(reference)[-1]" in times:
-        show("  beside Ray", times, (ours, "ray.get(reference)[-1]", 20, True))
-    shared.close()
-    if os.path.exists(f"/dev/shm/{block.name}"):  # the tracker of a process that only attached may have removed it
-        block.unlink()
-    block.close()
-
-
-def ray_get(array):
-    try:
+    assert attach() == attach_block() == 1.0
+    title, calls, targets = f"attaching {GIGABYTES:g} GB again and again", {OURS: attach, THEIRS: attach_block}, {}
+    ray = None
+    if importlib.util.find_spec("ray") is None:
+        title += " (not installed: ray)"
+    elif not QUICK:  # its start takes longer than everything else here
         import ray
-    except ImportError:
-        print("  (ray is not installed: its row is left out)")
-        return {}
-    ray.init(log_to_driver=False, include_dashboard=False)
-    try:
+
+        ray.init(log_to_driver=False, include_dashboard=False)
         reference = ray.put(array)
-        return rounds({"ray.get(reference)[-1]": lambda: float(ray.get(reference)[-1])}, number=5)
+        calls["ray.get(reference)[-1]"] = lambda: float(ray.get(reference)[-1])
+        targets = {"ray.get(reference)[-1]": 20}
+    try:
+        table = compare(title, calls, rounds=60, number=20, targets=targets)
     finally:
-        ray.shutdown()
+        if ray is not None:
+            ray.shutdown()
+    table.record(benchmark)
+    benchmark(attach)
 
 
-def publish_array(gigabytes):
-    array = np.ones(int(gigabytes * (1 << 27)))
+def test_publish_array(benchmark):
+    array = np.ones(int(GIGABYTES * (1 << 27)))
     target = np.empty_like(array)
-    writer = mv.Snapshot.create(None, array.shape, array.dtype, prefault=True)
+    with mv.Snapshot.create(None, array.shape, array.dtype, prefault=True) as writer, writer.reader() as reader:
 
-    def in_place():
-        with writer.write():
-            pass
+        def in_place():
+            with writer.write():
+                pass
 
-    def copy():
-        np.copyto(target, array)
-
-    for _ in range(4):
-        writer.publish(array)
-        copy()
-    times = rounds(
-        {
-            "np.copyto into warm memory": copy,
-            "Snapshot.publish(array) into a warm slot": lambda: writer.publish(array),
-            "Snapshot.write(): produced in place": in_place,
-        },
-        seconds=8,
-        number=1,
-    )
-    show(f"publishing {gigabytes} GB", times)
-    bandwidth = times["np.copyto into warm memory"] / times["Snapshot.publish(array) into a warm slot"]
-    print(f"  {'met   ' if bandwidth >= 0.8 else 'MISSED'}: {bandwidth:.2f} of the copy's bandwidth, at least 0.8")
-    writer.close()
+        for _ in range(4):  # every slot warm
+            writer.publish(array)
+            np.copyto(target, array)
+        assert np.asarray(reader.read())[-1] == 1.0
+        table = compare(
+            f"publishing {GIGABYTES:g} GB into a warm slot",
+            {
+                "Snapshot.publish(array)": lambda: writer.publish(array),
+                "np.copyto into warm memory": lambda: np.copyto(target, array),
+                "Snapshot.write(), produced in place": in_place,
+            },
+            rounds=15,
+            number=1,
+            targets={"np.copyto into warm memory": 0.8},
+        )
+        table.record(benchmark)
+        benchmark(in_place)
 
 
-def read_frame(gigabytes):
-    for rows in (1_000, int(gigabytes * 6_700_000)):
-        arrays = {f"c{k}": np.ones(rows) for k in range(20)}
-        shared = pd.DataFrame(arrays, copy=False).mojo.share(f"bench-frame-{os.getpid()}")
+@pytest.mark.parametrize("rows", [1_000, int(GIGABYTES * 6_700_000)])
+def test_read_frame(rows, benchmark):
+    arrays = {f"c{k}": np.ones(rows) for k in range(20)}
+    frame = pd.DataFrame(arrays, copy=False)
+    with frame.mojo.share(f"bench-frame-{os.getpid()}") as shared:
+        name = shared.name
 
-        def ours(name=shared.name):
+        def ours():
             return mv.attach(name).read()
 
-        def build(arrays=arrays):
-            return pd.DataFrame(arrays, copy=False)
-
-        times = rounds({"attach(name).read()": ours, "DataFrame(existing arrays, copy=False)": build})
-        show(
+        pd.testing.assert_frame_equal(ours(), frame)
+        table = compare(
             f"a DataFrame of 20 columns and {rows:,} rows",
-            times,
-            ("attach(name).read()", "DataFrame(existing arrays, copy=False)", 2.0, False),
+            {
+                "attach(name).read()": ours,
+                "DataFrame(existing arrays, copy=False)": lambda: pd.DataFrame(arrays, copy=False),
+            },
+            rounds=60,
+            targets={"DataFrame(existing arrays, copy=False)": 0.5},
         )
-        shared.close()
-
-
-BENCHMARKS = (state_read, state_beside_a_writer, attach_array, publish_array, read_frame)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pattern", nargs="?", default="")
-    parser.add_argument("--gigabytes", type=float, default=1.0)
-    options = parser.parse_args()
-    for benchmark in BENCHMARKS:
-        if options.pattern in benchmark.__name__:
-            benchmark(options.gigabytes)
-
-
-if __name__ == "__main__":
-    main()
+        table.record(benchmark)
+        benchmark(ours)

@@ -16,7 +16,7 @@ static void send_one(mv_ring *w, const uint8_t *message) {
 }
 static void receive_one(mv_ring *r, uint8_t *message) {
     mv_frame f;
-    while (mv_ring_take(r, message, 64, r->pos, &f)) mv_pause();
+    while (mv_ring_take(r, message, 64, &f)) mv_pause();
 }
 
 int main(void) {

@@ -47,17 +47,36 @@ static void test_crc(void) {
     CHECK(mv_crc32c(0, data, 32) == 0x46dd794eu);
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)random_u64(&state);
     int hardware = mv_crc_hardware;
+#if defined(__x86_64__)
+    int folds = mv_crc_folds;
+#endif
     for (int round = 0; round < 300; round++) {
         size_t from = random_u64(&state) % 64, n = random_u64(&state) % (sizeof data - from), cut = random_u64(&state) % (n + 1);
         mv_crc_hardware = 0;
         uint32_t expected = mv_crc32c(0, data + from, n);
         mv_crc_hardware = hardware;
+#if defined(__x86_64__) /* every way that the processor has, in turn */
+        mv_crc_folds = folds && round % 2;
+#endif
         CHECK(mv_crc32c(0, data + from, n) == expected);
         CHECK(mv_crc32c(mv_crc32c(0, data + from, cut), data + from + cut, n - cut) == expected);
         memset(copy, 0, sizeof copy);
         CHECK(mv_crc32c_copy(0, copy + 1, data + from, n < sizeof copy - 1 ? n : sizeof copy - 1) ==
               (n < sizeof copy - 1 ? expected : mv_crc32c(0, data + from, sizeof copy - 1)));
         CHECK(memcmp(copy + 1, data + from, n < sizeof copy - 1 ? n : sizeof copy - 1) == 0);
+    }
+    for (size_t n = 0; n < 2100; n++) { /* every length round the steps of folding, every alignment of both sides */
+        size_t from = n % 67, to = n % 71;
+        mv_crc_hardware = 0;
+        uint32_t expected = mv_crc32c(7, data + from, n);
+        mv_crc_hardware = hardware;
+#if defined(__x86_64__)
+        mv_crc_folds = folds;
+#endif
+        memset(copy, 0, 2300);
+        CHECK(mv_crc32c(7, data + from, n) == expected);
+        CHECK(mv_crc32c_copy(7, copy + to, data + from, n) == expected);
+        CHECK(memcmp(copy + to, data + from, n) == 0 && copy[to + n] == 0 && (to == 0 || copy[to - 1] == 0));
     }
 }
 

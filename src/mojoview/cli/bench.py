@@ -18,7 +18,8 @@ from mojoview.memory.errors import MojoViewError
 
 __all__ = ["describe", "run"]
 
-NEEDED = ("pytest", "pytest_benchmark", "polars", "numba", "bottleneck", "pyarrow", "Cython")
+NEEDED = ("pytest", "pytest_benchmark", "polars", "numba", "bottleneck", "pyarrow", "Cython", "zmq",
+          *(("faster_fifo", "iceoryx2") if sys.platform == "linux" else ()))
 
 
 class BenchmarksMissing(MojoViewError, ImportError):

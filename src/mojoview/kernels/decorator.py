@@ -132,7 +132,7 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
 
     Examples
     --------
-    >>> from mojoview import kernels
+    >>> from mojoview import kernel, kernels
     >>> from numpy.typing import NDArray
     >>> @kernel(kernels.axpy)
     ... def add_scaled(a: float, x: np.ndarray, y: np.ndarray) -> None:

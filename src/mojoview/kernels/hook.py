@@ -67,6 +67,7 @@ def enable_hook(*, flags: Sequence[str] = (), progress: Callable[[str], None] | 
 
     Examples
     --------
+    >>> from mojoview import enable_hook
     >>> with enable_hook() as hook:
     ...     hook.enabled
     True

@@ -45,7 +45,7 @@ class python_attribute(Generic[T]):
 
     Examples
     --------
-    >>> from mojoview import kernels
+    >>> from mojoview import kernels, python_attribute
     >>> class Mean:
     ...     weight = 0.5
     ...     kernel = kernels.mean
@@ -115,7 +115,7 @@ class python_callable(Generic[T]):
 
     Examples
     --------
-    >>> from mojoview import kernels
+    >>> from mojoview import kernels, python_callable
     >>> class Signal:
     ...     def __init__(self, samples):
     ...         self.samples = samples

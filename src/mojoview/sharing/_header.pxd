@@ -11,6 +11,7 @@ cdef extern from "segment.h" nogil:
         MV_KIND_ARRAY
         MV_KIND_FRAME
         MV_SEGMENT_OK
+        MV_SEGMENT_TRUNCATED
         MV_SEGMENT_HEADER
         MV_SEGMENT_LINE
         MV_SEGMENT_TEXT

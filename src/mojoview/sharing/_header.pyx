@@ -24,6 +24,9 @@ cdef extern from "platform.h" nogil:
     void mv_os_boot_id(uint8_t *id)
     uint64_t mv_os_realtime()
 
+    int mv_os_open_plain(const char *path, int64_t uid)
+    int64_t mv_os_size(int fd)
+
 cdef extern from "<unistd.h>" nogil:
     ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
 
@@ -101,14 +104,20 @@ def inspect(int fd):
     """
     cdef mv_segment h
     cdef ssize_t n, got = 0
-    memset(&h, 0, sizeof(h))
+    cdef int64_t size
+    cdef int judgement
     while got < <ssize_t>sizeof(h):
         n = pread(fd, (<char *>&h) + got, sizeof(h) - got, got)
         if n <= 0:
+            memset((<char *>&h) + got, 0, sizeof(h) - got)
             break
         got += n
-    fault = FAULTS[mv_segment_check(&h, got, os.fstat(fd).st_size)]
-    if fault not in ("ok", "truncated") or got < <ssize_t>sizeof(h):
+    size = mv_os_size(fd)
+    if size < 0:
+        raise SegmentError(-size, f"size of a segment's file: {os.strerror(-size)}")
+    judgement = mv_segment_check(&h, got, size)
+    fault = FAULTS[judgement]
+    if judgement not in (MV_SEGMENT_OK, MV_SEGMENT_TRUNCATED) or got < <ssize_t>sizeof(h):
         return fault, {"version": (h.abi_major, h.abi_minor)}
     facts = header_facts(&h)
     facts["owner_pid"] = mv_segment_owner_pid(&h)
@@ -116,6 +125,15 @@ def inspect(int fd):
     facts["epoch"] = mv_segment_epoch(&h)
     facts["owner_start"] = mv_segment_owner_start(&h)
     return fault, facts
+
+
+def open_plain(str path, int64_t uid):
+    """open_plain(path, uid)
+
+    A read-only descriptor of a plain file of user `uid` that not everybody may write to; -1 where it is none, and
+    `naming.open_file` says why. The caller closes it.
+    """
+    return max(mv_os_open_plain(os.fsencode(path), uid), -1)
 
 
 cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot_id) except -1:

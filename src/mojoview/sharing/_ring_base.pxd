@@ -10,6 +10,7 @@ cdef class RingBase:
     cdef readonly Segment segment
     cdef readonly object dtype       # structured dtype of the records; None: bytes
     cdef ByteLock producer           # our seat as a producer; None before the first write
+    cdef uint64_t record_bytes       # of the dtype; 0: any number of bytes is a message
     cdef int wait, full              # of WAITS, FULL
     cdef bint observer               # looks at a lossless ring without taking
     cdef bint lonely                 # waits on where the other side is gone
@@ -33,6 +34,7 @@ cdef class RingBase:
     cdef bint side_gone(self, int side) except -1
     cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99
     cdef int wait_for_data(self, uint64_t deadline) except? -99
+    cdef bint soon(self, mv_ring *r) noexcept
     cdef int nothing(self) except? -99
     cdef int unblock(self) except? -99
 

@@ -1,5 +1,7 @@
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from mojoview.sharing._segment import Segment
 
 MODES: dict[str, int]
@@ -11,6 +13,7 @@ LOCK_BYTE_PRODUCER: int
 
 def format_ring(segment: Segment, offset: int, start: int, seq: int, ticks: bool) -> bool: ...
 
+@disjoint_base
 class RingBase:
     segment: Segment
     dtype: Any

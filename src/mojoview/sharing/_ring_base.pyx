@@ -63,6 +63,7 @@ cdef class RingBase:
         handle.mapping = segment.mapping
         handle.ring.readonly = not segment.mapping.writable
         self.handle, self.segment, self.dtype = handle, segment, dtype
+        self.record_bytes = 0 if dtype is None else dtype.itemsize
         self.wait, self.full, self.observer, self.lonely, self.strict = wait, full, observer, lonely, strict
         self.spin_ns, self.start = spin_ns, start
 
@@ -278,12 +279,9 @@ cdef class RingBase:
     cdef int wait_for_data(self, uint64_t deadline) except? -99:
         """MV_RING_OK: look again. MV_RING_EMPTY: time is up, or there will be no more."""
         cdef mv_ring *r = &self.handle.ring
-        cdef int rc = MV_RING_EMPTY, turn = 0, k, strategy = MV_WAIT_FUTEX if self.wait == MV_WAIT_EVENT else self.wait
-        if deadline != 0 and strategy <= MV_WAIT_HYBRID and self.spin_ns:
-            for k in range(64):  # before the GIL is given away: at full speed the next frame is already on its way
-                if mv_ring_has_data(r, self.observer) == MV_RING_OK:
-                    return MV_RING_OK
-                mv_pause()
+        cdef int rc = MV_RING_EMPTY, turn = 0, strategy = MV_WAIT_FUTEX if self.wait == MV_WAIT_EVENT else self.wait
+        if deadline != 0 and self.soon(r):
+            return MV_RING_OK
         self.reading = True
         try:
             while True:
@@ -312,6 +310,17 @@ cdef class RingBase:
                 turn += 1
         finally:
             self.reading = False
+
+    cdef bint soon(self, mv_ring *r) noexcept:
+        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and to give
+        the GIL away would cost more. Not where this handle does not spin.
+        """
+        cdef int k
+        for k in range(64 if self.wait <= MV_WAIT_HYBRID and self.spin_ns else 0):
+            if mv_ring_has_data(r, self.observer) == MV_RING_OK:
+                return True
+            mv_pause()
+        return False
 
     cdef int nothing(self) except? -99:
         """Found empty: whoever watches `fileno()` is told from here on."""

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from mojoview.memory._lease cimport Lease
 from mojoview.sharing._batch cimport Batch
@@ -26,4 +26,6 @@ cdef class RingReader(RingWriter):
     cdef int cannot_read(self, int rc) except -1
     cdef object collect(self, const mv_frame *f)
     cdef int note_break(self, bint later) except -1
+    cdef bint in_order(self) noexcept
+    cdef uint32_t took(self, mv_ring *r) noexcept
     cdef object copy_out(self, Lease lease, object timeout)

@@ -2,10 +2,15 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from mojoview.memory.errors import BrokenFrame
 from mojoview.sharing._batch import Batch, Frame
 from mojoview.sharing._ring_writer import RingWriter
 
+REASONS: tuple[str, ...]
+
+@disjoint_base
 class RingReader(RingWriter):
     @property
     def broken(self) -> deque[BrokenFrame]: ...

@@ -3,12 +3,13 @@
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from mojoview.memory._lease cimport Lease, lease_buffer
 from mojoview.sharing._batch cimport Batch, Handle, make_batch, one_frame
+from mojoview.sharing._flat cimport writable
 from mojoview.sharing._ring_base cimport deadline_of
 from mojoview.sharing._ring_writer cimport RingWriter, matrix
 from mojoview.sharing.ring_io cimport *
@@ -242,6 +243,7 @@ cdef class RingReader(RingWriter):
             raise error
         return 0
 
+    @cython.binding(False)  # as write()
     def read_into(self, buffer, timeout=None):
         """read_into(buffer, timeout=None)
 
@@ -264,17 +266,25 @@ cdef class RingReader(RingWriter):
             The message is larger than the buffer; it is still the next one.
         As `read`.
         """
-        cdef Lease lease = destination(buffer)
+        cdef Lease lease
+        cdef Py_ssize_t n = 0
+        cdef uint8_t *dst = writable(buffer, &n)
         cdef mv_ring *r = self.sit("read_into")
         cdef uint64_t deadline = 1
         cdef int rc
-        while not (self.handle.count or self.pending is not None or self.waiting is not None or self.copies()):
+        if dst is not NULL and self.in_order():  # no lease: the GIL is ours until the bytes are there
+            rc = mv_ring_take(r, dst, n, &self.newest)
+            if rc == MV_RING_EMPTY and timeout is None and self.soon(r):
+                rc = mv_ring_take(r, dst, n, &self.newest)
+            if rc == MV_RING_OK:
+                return self.took(r)
+            if rc != MV_RING_ROOM:
+                self.cannot_read(rc)
+        lease = destination(buffer)
+        while self.in_order():
             rc = mv_ring_take(r, <uint8_t *>lease.buffer.buf, lease.buffer.len, &self.newest)
             if rc == MV_RING_OK:
-                mv_ring_wake(&r.ctl.space)
-                self.frames_read += 1
-                mv_ring_count_read(r, 1, 0, 0)
-                return self.newest.length
+                return self.took(r)
             if rc == MV_RING_ROOM:
                 break
             self.cannot_read(rc)
@@ -285,6 +295,17 @@ cdef class RingReader(RingWriter):
             if self.wait_for_data(deadline) != MV_RING_OK:
                 return None
         return self.copy_out(lease, timeout)
+
+    cdef bint in_order(self) noexcept:
+        """Whether the ring's next frame is the caller's next, and may be copied straight from there."""
+        return not (self.handle.count or self.pending is not None or self.waiting is not None or self.copies())
+
+    cdef uint32_t took(self, mv_ring *r) noexcept:
+        """After a message was copied out: its bytes."""
+        mv_ring_wake(&r.ctl.space)
+        self.frames_read += 1
+        mv_ring_count_read(r, 1, 0, 0)
+        return self.newest.length
 
     cdef object copy_out(self, Lease lease, object timeout):
         """As read_into, by way of a batch."""
@@ -330,7 +351,7 @@ cdef class RingReader(RingWriter):
         count, n = matrix(self, lease, "read_many")
         if count == 0:
             return 0
-        while not (self.handle.count or self.pending is not None or self.waiting is not None or self.copies()):
+        while self.in_order():
             done = mv_ring_take_many(r, <uint8_t *>lease.buffer.buf, count, n, n, &self.newest)
             if done > 0:
                 mv_ring_wake(&r.ctl.space)

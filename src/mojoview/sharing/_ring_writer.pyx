@@ -2,11 +2,11 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
+from mojoview.sharing._flat cimport readable
 from mojoview.sharing._ring_base cimport RingBase, deadline_of
 from mojoview.sharing.ring_io cimport *
 from mojoview.views._view cimport View, make_view
@@ -30,6 +30,7 @@ cdef class RingWriter(RingBase):
     The writing half of `Ring`.
     """
 
+    @cython.binding(False)  # a plain method descriptor: the interpreter calls it directly
     def write(self, buffer, *, int type=MV_FRAME_DATA, timeout=None):
         """write(buffer, *, type=1, timeout=None)
 
@@ -62,35 +63,43 @@ cdef class RingWriter(RingBase):
         Thread safety: one thread at a time a handle; several handles, or processes, in mode "mpsc".
         """
         cdef Lease lease
-        if PyBytes_CheckExact(buffer):
-            return self.write_bytes(<const uint8_t *>PyBytes_AS_STRING(buffer), PyBytes_GET_SIZE(buffer), type, timeout)
+        cdef Py_ssize_t n = 0
+        cdef uint64_t seq = 0
+        cdef const uint8_t *src = readable(buffer, &n)
+        if src is not NULL and n < LARGE:  # what most messages are, with room for them: no lease, no loop
+            self.ready(n, type)
+            if mv_ring_send(&self.handle.ring, src, n, type, &seq) == MV_RING_OK:
+                return seq
         lease = source(self, buffer)
         return self.write_bytes(<const uint8_t *>lease.buffer.buf, lease.buffer.len, type, timeout)
 
-    cdef object write_bytes(self, const uint8_t *src, uint64_t n, int type, object timeout):
-        cdef mv_ring *r
-        cdef uint64_t seq = 0, deadline = 0
-        cdef int rc
+    cdef int ready(self, uint64_t n, int type) except -1:
+        """Our seat is taken, and `n` bytes are a message."""
         if self.producer is None or self.producer.owner.fd < 0:
             self.become_producer()
         if self.writing or self.claimed:
             raise self.busy("write")
         if type != MV_FRAME_DATA and (type < MV_FRAME_USER or type > 255):
             raise ArgumentError(f"write(type={type}): expected 1, or 16 to 255")
-        if self.dtype is not None and n % <uint64_t>self.dtype.itemsize:
-            raise ShapeError(f"write: expected whole records of {self.dtype.itemsize} bytes, got {n} bytes")
+        if self.record_bytes and n % self.record_bytes:
+            raise ShapeError(f"write: expected whole records of {self.record_bytes} bytes, got {n} bytes")
+        return 0
+
+    cdef object write_bytes(self, const uint8_t *src, uint64_t n, int type, object timeout):
+        cdef mv_ring *r
+        cdef uint64_t seq = 0, deadline = 0
+        cdef int rc
+        self.ready(n, type)
         r = &self.handle.ring
         while True:
             if n < LARGE:
-                rc = mv_ring_put(r, src, n, type, MV_FLAG_WHOLE, mv_ring_now(r.ctl), &seq)
+                rc = mv_ring_send(r, src, n, type, &seq)
             else:
                 self.writing = True
                 with nogil:
-                    rc = mv_ring_put(r, src, n, type, MV_FLAG_WHOLE, mv_ring_now(r.ctl), &seq)
+                    rc = mv_ring_send(r, src, n, type, &seq)
                 self.writing = False
             if rc == MV_RING_OK:
-                mv_ring_publish(r)
-                mv_ring_wake(&r.ctl.data)
                 return seq
             if rc == MV_RING_TOO_BIG:
                 return self.write_large(src, n, type, deadline_of(timeout))
@@ -170,12 +179,7 @@ cdef class RingWriter(RingBase):
             for done, row in enumerate(rows):
                 self.write(row, type=type, timeout=timeout)
             return len(rows)
-        if self.producer is None or self.producer.owner.fd < 0:
-            self.become_producer()
-        if self.writing or self.claimed:
-            raise self.busy("write_many")
-        if type != MV_FRAME_DATA and (type < MV_FRAME_USER or type > 255):
-            raise ArgumentError(f"write_many(type={type}): expected 1, or 16 to 255")
+        self.ready(0, type)
         lease = source(self, rows)
         count, n = matrix(self, lease, "write_many")
         stride = n

@@ -64,6 +64,9 @@ from mojoview.sharing._header import (
     inspect as inspect,
 )
 from mojoview.sharing._header import (
+    open_plain as open_plain,
+)
+from mojoview.sharing._header import (
     owner_alive as owner_alive,
 )
 from mojoview.sharing._header import (

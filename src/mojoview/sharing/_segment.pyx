@@ -23,7 +23,7 @@ import numpy as np
 from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
 from mojoview.sharing._header import (
     ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE,
-    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, owner_alive, this_boot,
+    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, open_plain, owner_alive, this_boot,
 )
 
 
@@ -575,6 +575,7 @@ def adopt_fd(int fd, str name, str path, dict facts, bint writable, bint own=Fal
         fail(f"segment {name!r}: attaching", rc)
     self.mapping = map_file(self.fd, 0, facts["segment_bytes"], writable)
     self.header = <mv_segment *>self.mapping.base
-    if memcmp(self.header.uuid, <const char *>self.uuid, 16) != 0:
+    # Only anonymous memory is ever given to another segment (`renew`).
+    if path is None and memcmp(self.header.uuid, <const char *>self.uuid, 16) != 0:
         raise SegmentLost(f"segment {name!r}: its memory was given another segment while this process attached")
     return self

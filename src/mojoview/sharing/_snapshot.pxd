@@ -1,25 +1,19 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from mojoview.sharing._pins cimport mv_pins_ref
-from mojoview.sharing._segment cimport Mapping, Segment
+from mojoview.sharing._published cimport Published
 from mojoview.views._view cimport View
 
 
-cdef class Snapshot:
+cdef class Snapshot(Published):
     cdef mv_pins_ref pins           # head is NULL once closed
-    cdef readonly Segment segment
-    cdef Mapping mapping            # the whole segment, read-only for readers
-    cdef Mapping page               # the readers' pages, writable for all
-    cdef readonly object dtype
     cdef readonly tuple shape
     cdef int64_t data_off, slot_bytes, slot_stride, max_slots
     cdef list free_rows
     cdef uint64_t last_read         # number of the last publication that read() gave
     cdef object newest              # weak reference to the pin on the newest publication that was read
     cdef int64_t writing            # the slot that write() is filling; -1 none
-    cdef object __weakref__
 
-    cdef int check_open(self, str operation) except -1
     cdef int64_t take_slot(self, str busy, object timeout) except -1
     cdef int grow(self) except -1
     cdef View slot_view(self, object owner, int64_t slot, bint writable)

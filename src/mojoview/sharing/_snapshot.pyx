@@ -2,39 +2,36 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport EINTR
 from libc.stdint cimport int64_t, uint64_t
 
 from mojoview.memory._lease cimport lease_owner
 from mojoview.sharing._pins cimport Pin, mv_pins_head, mv_pins_ref, mv_pins_row, pin_newest
+from mojoview.sharing._published cimport Published, mv_wake_readers
 from mojoview.sharing._segment cimport MV_KIND_FRAME, MV_KIND_SNAPSHOT, Mapping, Segment, forks
 from mojoview.views._view cimport View, make_view
 
 import errno
-import os
 import time
 import weakref
 
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, Busy, ClosedError, OwnerGone, ShapeError, WaitTimeout,
+    ArgumentError, Busy, ShapeError, WaitTimeout,
 )
 from mojoview.sharing import lifecycle
 
 
 cdef extern from "pins.h" nogil:
     """
-    #include "parking.h"
+    #include "parking.h" /* mv_low_word() */
     static inline uint64_t mv_snapshot_map(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->map, memory_order_acquire); }
     static inline uint64_t mv_snapshot_slots(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->slots, memory_order_acquire); }
     static inline void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n) {
         atomic_store_explicit(&r->head->slots, n, memory_order_release);
     }
-    static inline void mv_snapshot_unpark(const mv_pins_ref *r) { mv_unpark(&r->head->map, &r->rows[0].sleepers); }
-    static inline int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns) {
-        return mv_park(&r->head->map, seen, &r->rows[0].sleepers, spin_ns, ns);
-    }
+    static inline void *mv_snapshot_counter(const mv_pins_ref *r) { return &r->head->map; }
+    static inline void *mv_snapshot_sleepers(const mv_pins_ref *r) { return &r->rows[0].sleepers; }
     /* The writer's wait for a slot: it announces itself, looks once more, sleeps until an unpin. */
     static inline int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot) {
         uint64_t seen = atomic_load_explicit(&r->rows[0].released, memory_order_acquire);
@@ -55,20 +52,19 @@ cdef extern from "pins.h" nogil:
     uint64_t mv_snapshot_map(const mv_pins_ref *r)
     uint64_t mv_snapshot_slots(const mv_pins_ref *r)
     void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n)
-    void mv_snapshot_unpark(const mv_pins_ref *r)
-    int mv_snapshot_park(const mv_pins_ref *r, uint64_t seen, int64_t spin_ns, int64_t ns)
+    void *mv_snapshot_counter(const mv_pins_ref *r)
+    void *mv_snapshot_sleepers(const mv_pins_ref *r)
     int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot)
 
 cdef extern from "platform.h" nogil:
     uint64_t mv_os_monotonic()
 
 DATA_ALIGN = 65536
-cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0
 cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the other side's life
 
 
 @cython.final
-cdef class Snapshot:
+cdef class Snapshot(Published):
     """Snapshot()
 
     Large arrays published whole to any number of readers, in threads and processes, without a copy on their side. Made by `create`,
@@ -200,18 +196,6 @@ cdef class Snapshot:
     def _of(Segment segment):
         """The handle of a segment, as unpickling and `mojoview.attach()` need it."""
         return bind(segment)
-
-    def reader(self):
-        """reader()
-
-        Another handle on the same Snapshot; it reads.
-        """
-        self.check_open("reader()")
-        return bind(self.segment.reopen())
-
-    def __reduce__(self):
-        self.check_open("pickling")
-        return Snapshot._of, (self.segment,)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -374,34 +358,7 @@ cdef class Snapshot:
         WaitTimeout, OwnerGone, ClosedError
             Nothing came in time; the writer said goodbye or is dead.
         """
-        cdef uint64_t seen, number
-        cdef int64_t left
-        cdef int rc
-        cdef mv_pins_ref pins
-        cdef Mapping mapping = self.mapping, page = self.page  # held: another thread may close this handle while we sleep
-        number = self.last_read if after is None else after
-        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
-        while True:
-            self.check_open("wait_newer()")
-            pins = self.pins
-            seen = mv_snapshot_map(&pins)
-            if seen >> 8 > number:
-                return seen >> 8
-            if self.segment.writer_closed:
-                raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
-            left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
-            if left <= 0:
-                raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
-            with nogil:
-                rc = mv_snapshot_park(&pins, seen, SPIN_NS, left)
-            if rc == -EINTR:
-                PyErr_CheckSignals()
-            elif rc == -errno.ETIMEDOUT:
-                PyErr_CheckSignals()
-                self.check_open("wait_newer()")
-                if mv_snapshot_map(&pins) == seen and not self.segment.writer_closed and not self.segment.owner_alive():
-                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
-                                    "Snapshot.take_over() continues it")
+        return self.await_newer(self.last_read if after is None else after, timeout)
 
     cdef View slot_view(self, object owner, int64_t slot, bint writable):
         cdef int64_t extents[8]
@@ -417,20 +374,6 @@ cdef class Snapshot:
 
     # -- what it is --------------------------------------------------------------------------------------------------
 
-    cdef int check_open(self, str operation) except -1:
-        if self.pins.head is NULL:
-            raise ClosedError(f"{operation}: the Snapshot {self.segment.name!r} was closed")
-        return 0
-
-    @property
-    def name(self):
-        return self.segment.name
-
-    @property
-    def version(self):
-        self.check_open("version")
-        return mv_snapshot_map(&self.pins) >> 8
-
     @property
     def slots(self):
         """How many there are now."""
@@ -442,38 +385,14 @@ cdef class Snapshot:
         """Of one publication."""
         return self.slot_bytes
 
-    @property
-    def writable(self):
-        return self.pins.head is not NULL and self.segment.owner.fd >= 0
-
-    @property
-    def closed(self):
-        return self.pins.head is NULL
-
-    def writer_alive(self):
-        """writer_alive()
-
-        Whether the writer's process lives and has not closed the Snapshot.
-        """
-        self.check_open("writer_alive()")
-        return self.segment.owner_alive()
-
     def close(self):
         """close()
 
         Lets go. The writer's name goes too; views stay valid as long as they are held.
         """
         self.pins.head = NULL
-        self.mapping = self.page = None
         self.free_rows.clear()
-        lifecycle.close_segment(self.segment)
-
-    def __enter__(self):
-        self.check_open("with")
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
+        Published.close(self)
 
     def __repr__(self):
         role = "closed" if self.closed else "writer" if self.writable else "reader"
@@ -511,7 +430,7 @@ cdef class Writing:
             return
         snapshot.segment.require_owner("publishing")
         mv_pins_publish(&snapshot.pins, slot, snapshot.slot_bytes, mv_os_monotonic())
-        mv_snapshot_unpark(&snapshot.pins)
+        mv_wake_readers(snapshot.counter, snapshot.sleepers)
 
 
 def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, reclaim, mode, tag=b""):
@@ -577,6 +496,7 @@ cdef Snapshot bind(Segment segment, bint uncommitted=False):
     self.pins.head = <mv_pins_head *>(segment.mapping.base + 4096)
     self.pins.rows = <mv_pins_row *>self.page.base
     self.pins.row_count = readers
+    self.counter, self.number_shift, self.sleepers = mv_snapshot_counter(&self.pins), 8, mv_snapshot_sleepers(&self.pins)
     self.pins.slot_limit = self.max_slots
     if not uncommitted:
         lifecycle.require_params(segment, operation, 2 <= mv_snapshot_slots(&self.pins) <= <uint64_t>self.max_slots)

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from mojoview.sharing._segment cimport Mapping, Segment
+from mojoview.sharing._published cimport Published
 
 
 cdef extern from "latch.h" nogil:
@@ -20,7 +20,7 @@ cdef extern from "latch.h" nogil:
     int mv_latch_read(const mv_latch_ref *r, void *record, uint64_t *number, uint64_t *time_ns, uint64_t *retries)
 
 
-cdef class State:
+cdef class State(Published):
     cdef mv_latch_ref latch         # for nogil readers: mv_latch_read(&state.latch, ...); base is NULL once closed
     cdef char *record               # the memory of `out`
     cdef readonly uint64_t number   # of the publication that `record` holds
@@ -28,17 +28,8 @@ cdef class State:
     cdef object number_object       # the same as a Python integer, made by refresh()
     cdef uint64_t time_ns           # when it was made
     cdef uint64_t retried
-    cdef void *sleepers             # the readers' page: how many sleep; NULL until it is needed or where it cannot be written
     cdef bint sleepers_known
     cdef void *mutex                # native lock of several writer threads; NULL without
-    cdef readonly Segment segment
-    cdef Mapping mapping            # keeps `latch` valid: other threads may close the segment
-    cdef Mapping page               # keeps `sleepers` valid
     cdef readonly object out        # ndarray on memory that we own, so that nobody can resize it away
-    cdef readonly object dtype
     cdef readonly object lock       # RLock, with lock=True
     cdef object store               # what owns `record`
-    cdef object __weakref__
-
-    cdef void *find_sleepers(self)
-    cdef int check_open(self, str operation) except -1

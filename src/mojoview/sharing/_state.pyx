@@ -1,25 +1,23 @@
 """State: a small record that one writer publishes and any number of threads and processes read, lock-free. The algorithm is latch.h."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
 from cpython.long cimport PyLong_FromLong
-from libc.errno cimport EINTR
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from mojoview.memory._lease cimport Lease, lease_buffer
-from mojoview.sharing._segment cimport MV_KIND_STATE, Mapping, Segment
+from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
+from mojoview.sharing._published cimport Published, mv_wake_readers
+from mojoview.sharing._segment cimport MV_KIND_STATE, Segment
 
 import errno
-import os
 import threading
 import time
 
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, ClosedError, DTypeError, OwnerGone, SegmentError, ShapeError, WaitTimeout,
+    ArgumentError, DTypeError, SegmentError, ShapeError, WaitTimeout,
 )
 from mojoview.sharing import lifecycle
 
@@ -31,21 +29,14 @@ cdef extern from "latch.h" nogil:
 cdef extern from "platform.h" nogil:
     uint64_t mv_os_monotonic()
 
-cdef extern from "parking.h" nogil:
+cdef extern from *:
     """
-    static inline void mv_state_unpark(char *base, void *sleepers) {
-        mv_unpark((_Atomic uint64_t *)(void *)base, (_Atomic uint32_t *)sleepers);
-    }
-    static inline int mv_state_park(char *base, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
-        return mv_park((_Atomic uint64_t *)(void *)base, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
-    }
+    #include <pthread.h>
     static inline void mv_state_lock(void *mutex) { if (mutex) pthread_mutex_lock((pthread_mutex_t *)mutex); }
     static inline void mv_state_unlock(void *mutex) { if (mutex) pthread_mutex_unlock((pthread_mutex_t *)mutex); }
     """
-    void mv_state_unpark(char *base, void *sleepers)
-    int mv_state_park(char *base, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
-    void mv_state_lock(void *mutex)
-    void mv_state_unlock(void *mutex)
+    void mv_state_lock(void *mutex) nogil
+    void mv_state_unlock(void *mutex) nogil
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -54,13 +45,12 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_destroy(pthread_mutex_t *mutex)
 
 MAX_BYTES = 4096
-cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core the writer cannot run while we spin
 
 
 # The mutex and the record must outlive whoever the collector frees first in a cycle.
 @cython.final
 @cython.no_gc_clear
-cdef class State:
+cdef class State(Published):
     """State()
 
     A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`, `take_over`.
@@ -110,7 +100,6 @@ cdef class State:
     def __cinit__(self):
         self.latch.base = NULL
         self.mutex = NULL
-        self.sleepers = NULL
 
     def __init__(self):
         raise ArgumentError("State() is not called by hand: use State.create(name, dtype) or State.attach(name)")
@@ -226,21 +215,10 @@ cdef class State:
             lifecycle.check_schema(segment, f"attaching {segment.name!r}", dtype)
         return bind(segment, False)
 
-    def reader(self):
-        """reader()
-
-        Another handle on the same State, for another thread; it reads.
-        """
-        self.check_open("reader()")
-        return State._of(self.segment.reopen())
-
-    def __reduce__(self):
-        self.check_open("pickling")
-        return State._of, (self.segment,)
-
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    @cython.binding(False)  # a plain method descriptor: half the cost of a call
+    @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
+    @cython.always_allow_keywords(False)
     def publish(self):
         """publish()
 
@@ -263,12 +241,13 @@ cdef class State:
         self.time_ns = mv_os_monotonic()
         self.number = mv_latch_write(&self.latch, self.record, self.time_ns)
         mv_state_unlock(self.mutex)
-        mv_state_unpark(self.latch.base, self.sleepers)
+        mv_wake_readers(self.counter, self.sleepers)
         return self.number
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
     def refresh(self):
         """refresh()
 
@@ -311,6 +290,7 @@ cdef class State:
         persist(self, <char *>store, &number, &time_ns)
         return np.ndarray((), self.dtype, store) if number else None
 
+    @cython.binding(False)  # as publish()
     def read_into(self, target):
         """read_into(target)
 
@@ -332,12 +312,23 @@ cdef class State:
             The size differs; the target cannot be written to.
         """
         cdef uint64_t number = 0, time_ns = 0
+        cdef Py_buffer buffer
+        cdef Py_ssize_t nbytes
         cdef Lease lease
+        cdef int status = MV_LATCH_BUSY
         self.check_open("read_into()")
-        lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
-        if <uint64_t>lease.buffer.len != self.latch.bytes:
-            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {lease.buffer.len}")
-        persist(self, <char *>lease.buffer.buf, &number, &time_ns)
+        borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        nbytes = buffer.len
+        if <uint64_t>nbytes == self.latch.bytes:
+            status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
+        give_back(&buffer)
+        if <uint64_t>nbytes != self.latch.bytes:
+            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {nbytes}")
+        if status < 0:  # the writer laps us: to yield to it takes a lease
+            lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+            if <uint64_t>lease.buffer.len != self.latch.bytes:
+                raise ShapeError(f"read_into(): the target changed its size to {lease.buffer.len} bytes")
+            persist(self, <char *>lease.buffer.buf, &number, &time_ns)
         return number
 
     def history(self):
@@ -387,36 +378,10 @@ cdef class State:
             The writer said goodbye, or is dead: nothing will come, unless another takes over.
         ClosedError
         """
-        cdef uint64_t seen = self.number
-        cdef int64_t left, slice_ns = 100_000_000
-        cdef char *base
-        cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
-        cdef void *sleepers
-        cdef int rc
-        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
-        while True:
-            self.check_open("wait_newer()")
-            if mv_latch_latest(&self.latch) != seen:
-                return self.refresh()
-            if self.segment.writer_closed:
-                raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
-            left = slice_ns if deadline is None else min(slice_ns, deadline - time.monotonic_ns())
-            if left <= 0:
-                raise WaitTimeout(f"wait_newer(): nothing newer than {seen} in {self.segment.name!r} within {timeout} s")
-            base, mapping = self.latch.base, self.mapping
-            sleepers, page = self.find_sleepers(), self.page
-            with nogil:
-                rc = mv_state_park(base, seen, sleepers, SPIN_NS, left)
-            if rc == -EINTR:
-                PyErr_CheckSignals()
-            elif rc == -errno.ETIMEDOUT:
-                PyErr_CheckSignals()
-                self.check_open("wait_newer()")
-                if mv_latch_latest(&self.latch) == seen and not self.segment.writer_closed and not self.segment.owner_alive():
-                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
-                                    "State.take_over() continues it")
+        self.await_newer(self.number, timeout)
+        return self.refresh()
 
-    cdef void *find_sleepers(self):
+    cdef int find_sleepers(self) except -1:
         """The word that announces a sleeper, mapped for writing when first needed."""
         if not self.sleepers_known:
             self.sleepers_known = True
@@ -425,24 +390,9 @@ cdef class State:
                 self.sleepers = self.page.base
             except SegmentError:  # this user may only read: mv_park() then looks every millisecond
                 self.sleepers = NULL
-        return self.sleepers
-
-    # -- what it is --------------------------------------------------------------------------------------------------
-
-    cdef int check_open(self, str operation) except -1:
-        if self.latch.base is NULL:
-            raise ClosedError(f"{operation}: the State {self.segment.name!r} was closed")
         return 0
 
-    @property
-    def name(self):
-        return self.segment.name
-
-    @property
-    def version(self):
-        """Number of the newest publication, which `out` need not hold yet."""
-        self.check_open("version")
-        return mv_latch_latest(&self.latch)
+    # -- what it is --------------------------------------------------------------------------------------------------
 
     @property
     def age_ns(self):
@@ -456,22 +406,6 @@ cdef class State:
     @property
     def slots(self):
         return self.latch.mask + 1
-
-    @property
-    def writable(self):
-        return self.latch.base is not NULL and self.segment.owner.fd >= 0
-
-    @property
-    def closed(self):
-        return self.latch.base is NULL
-
-    def writer_alive(self):
-        """writer_alive()
-
-        Whether the writer's process lives and has not closed the State.
-        """
-        self.check_open("writer_alive()")
-        return self.segment.owner_alive()
 
     def memory(self):
         """memory()
@@ -491,16 +425,7 @@ cdef class State:
         Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what they have read stays theirs.
         """
         self.latch.base = NULL
-        self.sleepers = NULL
-        self.mapping = self.page = None
-        lifecycle.close_segment(self.segment)
-
-    def __enter__(self):
-        self.check_open("with")
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
+        Published.close(self)
 
     def __repr__(self):
         role = "closed" if self.closed else "writer" if self.writable else "reader"
@@ -518,6 +443,7 @@ cdef State bind(Segment segment, bint lock):
                              and self.latch.bytes == self.dtype.itemsize
                              and 4096 <= segment.facts["params"][3] <= segment.mapping.size - 4096
                              and segment.facts["params"][3] % 4096 == 0)
+    self.counter = self.latch.base  # `latest` comes first
     store = bytearray(self.latch.bytes)
     self.store, self.record = store, store
     self.out = np.ndarray((), self.dtype, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -58,9 +59,7 @@ class SharedArray:
         self.dtype: np.dtype[Any] = lifecycle.dtype_from_text(facts["dtype_text"])
         self.shape: tuple[int, ...] = facts["shape"]
         self._offset = facts["payload_off"]
-        nbytes = self.dtype.itemsize
-        for extent in self.shape:
-            nbytes *= extent
+        nbytes = self.dtype.itemsize * math.prod(self.shape)
         lifecycle.require_params(
             segment,
             f"attaching array {segment.name!r}",

@@ -1,4 +1,5 @@
-/* crc32c.h: CRC-32C (Castagnoli; RFC 3720 appendix B.4) by hardware, three streams at a time, with a table fall-back.
+/* crc32c.h: CRC-32C (Castagnoli; RFC 3720 appendix B.4) by hardware, with a table fall-back. Long runs are folded where the
+   processor can multiply wide enough (crc32c_fold.h), else they go through the crc32 instruction in three streams.
 
    The instruction has a latency of three cycles and a throughput of one, so one stream uses a third of it. Three streams
    of equal length run side by side; their sums are joined by multiplying with x^(8 len), a linear map kept as four
@@ -6,11 +7,9 @@
 #ifndef MOJOVIEW_CRC32C_H
 #define MOJOVIEW_CRC32C_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
+#include "crc32c_step.h"
+#if defined(__x86_64__)
+#include "crc32c_fold.h"
 #endif
 
 enum { MV_CRC_LONG = 8192, MV_CRC_SHORT = 256 };  /* three long streams stay in L1 */
@@ -18,42 +17,6 @@ enum { MV_CRC_LONG = 8192, MV_CRC_SHORT = 256 };  /* three long streams stay in 
 static uint32_t mv_crc_table[8][256];             /* slicing by eight */
 static uint32_t mv_crc_long[4][256], mv_crc_short[4][256];
 static int mv_crc_hardware;
-
-/* One step of eight bytes and one of a byte. As assembly, not as an intrinsic: the instruction may then be used behind a
-   run-time test without compiling the caller for a newer processor. */
-#if defined(__x86_64__)
-static inline uint32_t mv_crc_step8(uint32_t crc, uint64_t word) {
-    uint64_t wide = crc;
-    __asm__("crc32q %1, %0" : "+r"(wide) : "r"(word));
-    return (uint32_t)wide;
-}
-static inline uint32_t mv_crc_step1(uint32_t crc, uint8_t byte) {
-    __asm__("crc32b %1, %0" : "+r"(crc) : "q"(byte));
-    return crc;
-}
-static int mv_crc_detect(void) { return __builtin_cpu_supports("sse4.2") != 0; }
-#elif defined(__aarch64__)
-static inline uint32_t mv_crc_step8(uint32_t crc, uint64_t word) {
-    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
-    return crc;
-}
-static inline uint32_t mv_crc_step1(uint32_t crc, uint8_t byte) {
-    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
-    return crc;
-}
-#if defined(__linux__)
-static int mv_crc_detect(void) { return (getauxval(AT_HWCAP) & (1UL << 7)) != 0; } /* HWCAP_CRC32 */
-#else
-static int mv_crc_detect(void) { return 1; } /* every Apple processor has it */
-#endif
-#else
-static inline uint32_t mv_crc_step8(uint32_t crc, uint64_t word) { (void)word; return crc; }
-static inline uint32_t mv_crc_step1(uint32_t crc, uint8_t byte) { (void)byte; return crc; }
-static int mv_crc_detect(void) { return 0; }
-#endif
-
-static inline uint64_t mv_load64(const uint8_t *p) { uint64_t word; memcpy(&word, p, 8); return word; }
-static inline void mv_store64(uint8_t *p, uint64_t word) { memcpy(p, &word, 8); }
 
 static inline uint32_t mv_crc_map(const uint32_t table[4][256], uint32_t x) {
     return table[0][x & 255] ^ table[1][x >> 8 & 255] ^ table[2][x >> 16 & 255] ^ table[3][x >> 24];
@@ -91,6 +54,9 @@ __attribute__((constructor)) static void mv_crc32c_init(void) {
     }
     mv_crc_map_init(mv_crc_long, matrix);
     mv_crc_hardware = mv_crc_detect();
+#if defined(__x86_64__)
+    mv_crc_fold_init();
+#endif
 }
 
 static inline uint32_t mv_crc_table8(uint32_t crc, uint64_t word) {  /* little-endian byte order, as the format is */
@@ -118,14 +84,9 @@ __attribute__((always_inline)) static inline uint32_t mv_crc_three(uint32_t crc,
     return mv_crc_map(join, mv_crc_map(join, crc) ^ second) ^ third;
 }
 
-__attribute__((always_inline)) static inline uint32_t mv_crc_run(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n) {
+/* One stream. */
+__attribute__((always_inline)) static inline uint32_t mv_crc_one(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n) {
     size_t i = 0;
-    if (mv_crc_hardware) {
-        for (; n - i >= 3 * MV_CRC_LONG; i += 3 * MV_CRC_LONG)
-            crc = mv_crc_three(crc, dst ? dst + i : NULL, src + i, MV_CRC_LONG, mv_crc_long);
-        for (; n - i >= 3 * MV_CRC_SHORT; i += 3 * MV_CRC_SHORT)
-            crc = mv_crc_three(crc, dst ? dst + i : NULL, src + i, MV_CRC_SHORT, mv_crc_short);
-    }
     for (; n - i >= 8; i += 8) {
         uint64_t word = mv_load64(src + i);
         if (dst) mv_store64(dst + i, word);
@@ -137,6 +98,28 @@ __attribute__((always_inline)) static inline uint32_t mv_crc_run(uint32_t crc, u
         crc = mv_crc_hardware ? mv_crc_step1(crc, byte) : crc >> 8 ^ mv_crc_table[0][(crc ^ byte) & 255];
     }
     return crc;
+}
+
+__attribute__((always_inline)) static inline uint32_t mv_crc_run(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n) {
+    size_t i = 0;
+#if defined(__x86_64__)
+    if (n >= MV_CRC_FOLD_FROM && mv_crc_hardware && mv_crc_folds) {
+        uint64_t last[8];
+        size_t lead = -(uintptr_t)(dst ? dst : src) & 63, folded = (n - lead) & ~(size_t)(MV_CRC_FOLD - 1);
+        crc = mv_crc_one(crc, dst, src, lead);
+        mv_crc_fold(crc, dst ? dst + lead : NULL, src + lead, folded, last);
+        crc = 0;
+        for (int k = 0; k < 8; k++) crc = mv_crc_step8(crc, last[k]);
+        i = lead + folded;
+    }
+#endif
+    if (mv_crc_hardware) {
+        for (; n - i >= 3 * MV_CRC_LONG; i += 3 * MV_CRC_LONG)
+            crc = mv_crc_three(crc, dst ? dst + i : NULL, src + i, MV_CRC_LONG, mv_crc_long);
+        for (; n - i >= 3 * MV_CRC_SHORT; i += 3 * MV_CRC_SHORT)
+            crc = mv_crc_three(crc, dst ? dst + i : NULL, src + i, MV_CRC_SHORT, mv_crc_short);
+    }
+    return mv_crc_one(crc, dst ? dst + i : NULL, src + i, n - i);
 }
 
 /* CRC-32C of `n` bytes, continuing `crc` (0 to begin). `mv_crc32c_copy` also copies them: at 64 KiB the copy is free. */

@@ -70,7 +70,7 @@ static inline uint64_t mv_latch_write(const mv_latch_ref *r, const void *record,
     uint64_t n = atomic_load_explicit(&head->latest, memory_order_relaxed) + 1; /* RLX: only we write it */
     mv_latch_slot *slot = mv_latch_slot_of(r, n);
     const char *from = (const char *)record;
-    uint64_t i, word, whole = r->bytes / 8, rest = r->bytes % 8;
+    uint64_t i, whole = r->bytes / 8, rest = r->bytes % 8;
     MV_FAILPOINT("latch.before_mark");
 #ifdef MV_LATCH_FENCE_FREE
     atomic_exchange_explicit(&slot->mark, 2 * n - 1, memory_order_acquire); /* ACQ: the payload's stores stay below it */
@@ -81,14 +81,15 @@ static inline uint64_t mv_latch_write(const mv_latch_ref *r, const void *record,
     MV_FAILPOINT("latch.after_mark");
     atomic_store_explicit(&slot->time_ns, time_ns, MV_LATCH_PUT);
     for (i = 0; i < whole; i++) {
+        uint64_t word;
         memcpy(&word, from + 8 * i, 8);
         atomic_store_explicit(&slot->words[i], word, MV_LATCH_PUT); /* RLX: between the two marks any order will do */
         if (i == whole / 2) MV_FAILPOINT("latch.mid_payload");
     }
     if (rest) {
-        word = 0;
-        memcpy(&word, from + 8 * whole, rest);
-        atomic_store_explicit(&slot->words[whole], word, MV_LATCH_PUT);
+        uint64_t last = 0;
+        memcpy(&last, from + 8 * whole, rest);
+        atomic_store_explicit(&slot->words[whole], last, MV_LATCH_PUT);
     }
     MV_FAILPOINT("latch.after_payload");
     atomic_store_explicit(&slot->mark, 2 * n, memory_order_release); /* REL: the even mark comes after the whole payload */
@@ -102,16 +103,22 @@ static inline uint64_t mv_latch_write(const mv_latch_ref *r, const void *record,
 static inline int mv_latch_read_at(const mv_latch_ref *r, uint64_t n, void *record, uint64_t *time_ns) {
     mv_latch_slot *slot = mv_latch_slot_of(r, n);
     char *to = (char *)record;
-    uint64_t i, word, time, whole = r->bytes / 8, rest = r->bytes % 8;
+    uint64_t time, whole = r->bytes / 8, rest = r->bytes % 8;
+    const _Atomic uint64_t *from = slot->words;
     if (atomic_load_explicit(&slot->mark, memory_order_acquire) != 2 * n) return MV_LATCH_GONE; /* ACQ: payload loads stay below */
     time = atomic_load_explicit(&slot->time_ns, MV_LATCH_GET);
-    for (i = 0; i < whole; i++) {
-        word = atomic_load_explicit(&slot->words[i], MV_LATCH_GET);
-        memcpy(to + 8 * i, &word, 8);
+    for (; whole >= 4; whole -= 4, from += 4, to += 32) { /* by hand: compilers leave loops over atomic words as they are */
+        uint64_t a = atomic_load_explicit(from, MV_LATCH_GET), b = atomic_load_explicit(from + 1, MV_LATCH_GET);
+        uint64_t c = atomic_load_explicit(from + 2, MV_LATCH_GET), d = atomic_load_explicit(from + 3, MV_LATCH_GET);
+        memcpy(to, &a, 8), memcpy(to + 8, &b, 8), memcpy(to + 16, &c, 8), memcpy(to + 24, &d, 8);
+    }
+    for (; whole; whole--, from++, to += 8) {
+        uint64_t word = atomic_load_explicit(from, MV_LATCH_GET);
+        memcpy(to, &word, 8);
     }
     if (rest) {
-        word = atomic_load_explicit(&slot->words[whole], MV_LATCH_GET);
-        memcpy(to + 8 * whole, &word, rest);
+        uint64_t last = atomic_load_explicit(from, MV_LATCH_GET);
+        memcpy(to, &last, rest);
     }
 #ifndef MV_LATCH_FENCE_FREE
     atomic_thread_fence(memory_order_acquire); /* ACQ: no payload load sinks below the second look. An acquire *load* would not do */

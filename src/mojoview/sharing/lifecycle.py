@@ -297,9 +297,14 @@ def dtype_to_text(dtype: np.dtype[Any]) -> bytes:
     return text
 
 
+_NUMBERS = {repr(np.dtype(code).str).encode(): np.dtype(code) for code in "?bBhHiIlLefdFD"}
+
+
 @functools.lru_cache(maxsize=256)
 def dtype_from_text(text: bytes) -> np.dtype[Any]:
     """The dtype that a header describes."""
+    if text in _NUMBERS:  # as most arrays are: nothing to parse
+        return _NUMBERS[text]
     try:
         descr = ast.literal_eval(text.decode())
         dtype: np.dtype[Any] = np.lib.format.descr_to_dtype(descr)
@@ -328,14 +333,15 @@ def require_params(segment: Segment, operation: str, sound: bool) -> None:
 
 def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
-    deadline = time.monotonic() + timeout
-    label = "anonymous segment" if name is None else f"segment {name!r}"
     fault, facts = _segment.inspect(fd)
-    while fault == "unfinished" and time.monotonic() < deadline:
-        time.sleep(0.001)
-        fault, facts = _segment.inspect(fd)
+    if fault == "unfinished":
+        deadline = time.monotonic() + timeout
+        while fault == "unfinished" and time.monotonic() < deadline:
+            time.sleep(0.001)
+            fault, facts = _segment.inspect(fd)
+    label = "anonymous segment" if name is None else f"segment {name!r}"
     if fault == "ok":
-        if facts["boot_id"] != _segment.this_boot() and not any_boot:
+        if not any_boot and facts["boot_id"] != _segment.this_boot():
             raise SegmentLost(f"{label}: left over from before the machine restarted; cleanup() removes it")
         return facts
     major, minor = facts["version"]

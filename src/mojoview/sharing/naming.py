@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import functools
 import os
 import stat
 import sys
@@ -40,9 +41,11 @@ _hooked = 0  # the process that has its exit hooks in place
 
 def directory() -> str:
     """Where names live: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
-    chosen = os.environ.get("MOJOVIEW_SHM_DIR")
-    if chosen:
-        return chosen
+    return os.environ.get("MOJOVIEW_SHM_DIR") or _usual_directory()
+
+
+@functools.cache
+def _usual_directory() -> str:
     return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
 
 
@@ -52,12 +55,15 @@ def path_of(name: str) -> str:
         raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
     if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
         raise SegmentError(f"segment name {name!r}: expected 1 to 200 bytes of printable text without '/'")
-    return os.path.join(directory(), PREFIX + name)
+    return f"{directory()}/{PREFIX}{name}"
 
 
 def open_file(name: str, path: str, uid: int | None = None) -> int:
     """A read-only descriptor of a name's file, a plain file of the expected user; the caller closes it."""
-    try:
+    fd = _segment.open_plain(path, os.geteuid() if uid is None else uid)
+    if fd >= 0:
+        return fd
+    try:  # again, slowly, to say what is wrong
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise SegmentNotFound(errno.ENOENT, f"segment {name!r}: there is none in {os.path.dirname(path)}") from None

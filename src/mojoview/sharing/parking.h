@@ -8,14 +8,6 @@
 
 #include "platform.h"
 
-#if defined(__x86_64__) || defined(__i386__)
-#define mv_pause() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define mv_pause() __asm__ __volatile__("yield")
-#else
-#define mv_pause() ((void)0)
-#endif
-
 /* The low half of a 64-bit counter: what the kernel compares. */
 static inline const _Atomic uint32_t *mv_low_word(const _Atomic uint64_t *counter) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__

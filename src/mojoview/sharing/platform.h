@@ -117,6 +117,21 @@ static inline int mv_os_link(int fd, const char *path, const char *hidden) {
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
+/* A plain file of that user which not everybody may write to, for reading; anything else is not followed, and -EPERM. */
+static inline int mv_os_open_plain(const char *path, int64_t uid) {
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return -errno;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (int64_t)status.st_uid == uid && !(status.st_mode & S_IWOTH)) return fd;
+    close(fd);
+    return -EPERM;
+}
+
+static inline int64_t mv_os_size(int fd) {
+    struct stat status;
+    return fstat(fd, &status) < 0 ? -errno : (int64_t)status.st_size;
+}
+
 /* A description of its own on the same file: locks of one description never conflict with each other. */
 static inline int mv_os_reopen(int fd, int writable) {
 #if MV_OS_LINUX
@@ -305,6 +320,15 @@ static inline void mv_os_boot_id(uint8_t id[16]) {
 }
 
 /* -- waiting -------------------------------------------------------------------------------------------------------------- */
+
+/* Between two looks at a word that another core is about to change. */
+static inline void mv_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ __volatile__("pause");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb"); /* yields nothing on most cores; isb does pause */
+#endif
+}
 
 /* Sleeps while *word == expected, at most `ns`: 0 = woken, value differs or spurious; -ETIMEDOUT; -EINTR. Works on a read-only
  * mapping, and across processes. The portable form sleeps 0.2 ms at a time. */

@@ -219,6 +219,32 @@ static inline int mv_report_payload(mv_ring *r, const mv_frame *f) {
     return MV_RING_BROKEN;
 }
 
+/* A peek meets a bad payload. Tells of the `n` good frames first: then this one is judged again. */
+static inline int mv_refuse_payload(mv_ring *r, const mv_frame *f, int n) {
+    if (n == 0) return mv_report_payload(r, f);
+    r->expected[mv_seat(r, f)] = f->seq;
+    return n;
+}
+
+static inline int mv_payload_good(const mv_frame *f) { return !(f->flags & MV_FLAG_CRC) || mv_crc32c(0, f->payload, f->length) == f->crc; }
+static inline int mv_is_fragment(const mv_frame *f) { return (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE; }
+
+/* The next valid header after a bad one (with many producers also a claim), or the tail that was seen last. */
+static inline uint64_t mv_resync(mv_ring *r) {
+    uint64_t q = r->pos;
+    mv_frame f;
+    mv_head h;
+    do {
+        q += MV_RING_LINE;
+        if (q == r->tail_cache) break;
+        mv_words_out((uint8_t *)&h, r->data + (q & r->mask), sizeof h);
+        if (r->mode == MV_RING_MPSC && (int32_t)(uint32_t)h.word < 0 && h.check == mv_head_check(&h, q)) break;
+    } while (mv_judge(r, &h, q, r->tail_cache - q, &f));
+    r->excused = 1;
+    r->resyncs++;
+    return q;
+}
+
 /* Notes where the sequence stands before `tail` is published. RLX: the release of `tail` that follows covers them. */
 static inline void mv_mark_tail(mv_ring *r, uint64_t tail) {
     mv_ring_mark *mark = &r->ctl->mark[r->mark ^= 1];

@@ -54,6 +54,15 @@ static inline int mv_ring_put(mv_ring *r, const uint8_t *src, uint64_t n, int ty
     }
 }
 
+/* One message, published, and who sleeps is woken. */
+static inline int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int type, uint64_t *seq) {
+    int rc = mv_ring_put(r, src, n, type, MV_FLAG_WHOLE, mv_ring_now(r->ctl), seq);
+    if (rc) return rc;
+    mv_ring_publish(r);
+    mv_ring_wake(&r->ctl->data);
+    return MV_RING_OK;
+}
+
 /* `count` frames of `n` bytes, `stride` bytes apart; returns how many went in before the ring was full, or an error for none.
    Published in groups: a reader on another core starts while the rest is written. */
 static inline int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
@@ -89,7 +98,7 @@ static inline void mv_ring_put_back(mv_ring *r, const mv_frame *f) {
 static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f) {
     int rc = mv_ring_peek(r, f, 1, 0);
     if (rc <= 0) return rc;
-    if ((f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE || f->length > room) return mv_ring_put_back(r, f), MV_RING_ROOM;
+    if (mv_is_fragment(f) || f->length > room) return mv_ring_put_back(r, f), MV_RING_ROOM;
     if (!(f->flags & MV_FLAG_CRC)) {
         memcpy(dst, f->payload, f->length);
     } else if (mv_crc32c_copy(0, dst, f->payload, f->length) != f->crc) {
@@ -119,7 +128,7 @@ static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count,
         for (; k < rc; k++) {
             mv_frame *f = &frames[k];
             uint8_t *row = dst + (done + k) * stride;
-            if (f->length != n || (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE) break;
+            if (f->length != n || mv_is_fragment(f)) break;
             if (!(f->flags & MV_FLAG_CRC)) memcpy(row, f->payload, n);
             else if (mv_crc32c_copy(0, row, f->payload, n) != f->crc) break;
             *last = *f;

@@ -106,6 +106,7 @@ cdef extern from "ring_io.h" nogil:
 
     void mv_ring_publish(mv_ring *r)
     int mv_ring_put(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t t_ns, uint64_t *seq)
+    int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int type, uint64_t *seq)
     int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
                              uint64_t *seq)
     int mv_ring_peek(mv_ring *r, mv_frame *out, int max, int verify)

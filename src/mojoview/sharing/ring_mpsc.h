@@ -128,22 +128,6 @@ static inline int mv_mpsc_limit(mv_ring *r) { /* RLX: bounds only; the frames th
     return r->tail_cache - r->pos > r->capacity || (r->tail_cache & (MV_RING_LINE - 1)) ? MV_RING_CORRUPT : MV_RING_OK;
 }
 
-/* The next valid header, claim or limit after a header that is neither. */
-static inline uint64_t mv_mpsc_resync(mv_ring *r) {
-    uint64_t q = r->pos;
-    mv_frame f;
-    mv_head h;
-    do {
-        q += MV_RING_LINE;
-        if (q == r->tail_cache) break;
-        mv_words_out((uint8_t *)&h, r->data + (q & r->mask), sizeof h);
-        if ((int32_t)(uint32_t)h.word < 0 && h.check == mv_head_check(&h, q)) break;
-    } while (mv_judge(r, &h, q, r->tail_cache - q, &f));
-    r->excused = 1;
-    r->resyncs++;
-    return q;
-}
-
 /* As mv_spsc_peek. MV_RING_HOLE: the frame at `pos` is claimed or unwritten. */
 static inline int mv_mpsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
     int n = 0;
@@ -157,14 +141,14 @@ static inline int mv_mpsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
         memcpy((uint8_t *)&h + 8, r->data + (r->pos & r->mask) + 8, sizeof h - 8);
         h.word = word;
         int fault = mv_judge(r, &h, r->pos, r->tail_cache - r->pos, f);
-        if (fault) return n ? n : mv_report(r, 0, fault, mv_mpsc_resync(r));
+        if (fault) return n ? n : mv_report(r, 0, fault, mv_resync(r));
         uint64_t rec = mv_record_bytes(f->length + MV_RING_HEADER);
         if (f->type == MV_FRAME_PAD) {
             r->pos += rec;
             continue;
         }
         unsigned s = mv_seat(r, f);
-        int fragment = (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE;
+        int fragment = mv_is_fragment(f);
         if (n && (fragment || ((r->known >> s & 1) && f->seq != r->expected[s]))) return n;
         fault = mv_follow(r, f);
         if (fault) return mv_report(r, s, fault, r->pos);
@@ -172,13 +156,7 @@ static inline int mv_mpsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
             r->pos += rec;
             continue;
         }
-        if (verify && (f->flags & MV_FLAG_CRC) && mv_crc32c(0, f->payload, f->length) != f->crc) {
-            if (n) {
-                r->expected[s] = f->seq;
-                return n;
-            }
-            return mv_report_payload(r, f);
-        }
+        if (verify && !mv_payload_good(f)) return mv_refuse_payload(r, f, n);
         r->pos += rec;
         n++;
         if (fragment) break;

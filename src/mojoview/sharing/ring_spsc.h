@@ -78,21 +78,6 @@ static inline int mv_spsc_available(mv_ring *r) {
     return tail == r->pos ? MV_RING_EMPTY : MV_RING_OK;
 }
 
-/* The next valid header after a bad one, or `tail`. */
-static inline uint64_t mv_spsc_resync(mv_ring *r) {
-    uint64_t q = r->pos;
-    mv_frame f;
-    mv_head h;
-    do {
-        q += MV_RING_LINE;
-        if (q == r->tail_cache) break;
-        memcpy(&h, r->data + (q & r->mask), sizeof h);
-    } while (mv_judge(r, &h, q, r->tail_cache - q, &f));
-    r->excused = 1;
-    r->resyncs++;
-    return q;
-}
-
 /* The next frames, in place, up to `max`: all that were there at one look at `tail`. They stay until mv_spsc_release. Stops before
    a break, which the next call reports, and hands out a fragment only alone. `verify`: check payloads too. */
 static inline int mv_spsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
@@ -103,24 +88,18 @@ static inline int mv_spsc_peek(mv_ring *r, mv_frame *out, int max, int verify) {
         mv_head h;
         memcpy(&h, r->data + (r->pos & r->mask), sizeof h);
         int fault = mv_judge(r, &h, r->pos, r->tail_cache - r->pos, f);
-        if (fault) return n ? n : mv_report(r, 0, fault, mv_spsc_resync(r));
+        if (fault) return n ? n : mv_report(r, 0, fault, mv_resync(r));
         uint64_t rec = mv_record_bytes(f->length + MV_RING_HEADER);
         if (f->type == MV_FRAME_PAD) {
             r->pos += rec;
             continue;
         }
-        int fragment = (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE;
+        int fragment = mv_is_fragment(f);
         if (fragment && n) return n;
         if (r->known && f->seq != r->expected[0] && n) return n;
         fault = mv_follow(r, f);
         if (fault) return mv_report(r, 0, fault, r->pos);
-        if (verify && (f->flags & MV_FLAG_CRC) && mv_crc32c(0, f->payload, f->length) != f->crc) {
-            if (n) { /* tell of the good ones first; this one is judged again */
-                r->expected[0] = f->seq;
-                return n;
-            }
-            return mv_report_payload(r, f);
-        }
+        if (verify && !mv_payload_good(f)) return mv_refuse_payload(r, f, n);
         r->pos += rec;
         n++;
         if (fragment) break;

@@ -18,14 +18,6 @@
 enum { MV_WAIT_SPIN = 1, MV_WAIT_HYBRID = 2, MV_WAIT_FUTEX = 3, MV_WAIT_POLL = 4, MV_WAIT_EVENT = 5 };
 enum { MV_WAIT_SPIN_NS = 20000, MV_WAIT_YIELDS = 50, MV_WAIT_SLICE_NS = 100000000 };
 
-static inline void mv_pause(void) {
-#if defined(__x86_64__)
-    __asm__ __volatile__("pause");
-#elif defined(__aarch64__)
-    __asm__ __volatile__("isb"); /* yields nothing on most cores; isb does pause */
-#endif
-}
-
 typedef int (*mv_ring_test)(mv_ring *r, uint64_t argument); /* MV_RING_OK when there is nothing to wait for */
 
 /* After something was published. The fence is the waker's half of the hand-shake; without waiters it is the whole cost. */
