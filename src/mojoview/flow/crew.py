@@ -50,7 +50,7 @@ class Crew:
         return sorted(worker.pid for worker in list(self._all))
 
     def lend(self, deadline: float | None, name: str) -> _Loan:
-        """`with` it, a warm worker. It comes back if the call left it in order, and is ended where that raised."""
+        """`with` it, a warm worker. It comes back if the call left it in order, and is ended after an exception."""
         return _Loan(self, deadline, name)
 
     def _take(self, deadline: float | None, name: str) -> WorkerProcess:
