@@ -12,7 +12,7 @@ import numpy as np
 from mojoview.flow._borrowing import borrow
 from mojoview.flow.arena import Array
 from mojoview.kernels import Kernel
-from mojoview.kernels._call import check_arguments
+from mojoview.kernels._prepared import check_arguments
 from mojoview.kernels.arguments import PYTHON, Plan, outcome
 from mojoview.kernels.binding import bind
 from mojoview.memory.errors import ArgumentError, DTypeError

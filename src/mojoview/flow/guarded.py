@@ -10,7 +10,7 @@ import numpy as np
 from mojoview.flow.arena import FILLER, is_fortran
 from mojoview.flow.arguments import Argument, Call
 from mojoview.kernels import Kernel
-from mojoview.kernels._call import call_prepared
+from mojoview.kernels._prepared import call_prepared
 from mojoview.kernels.arguments import told
 from mojoview.memory.errors import GuardError, NonFiniteError
 

@@ -17,7 +17,7 @@ from mojoview.flow.crew import CREW
 from mojoview.flow.guarded import check_finite, guard_error
 from mojoview.flow.passport import Reported, passport_of
 from mojoview.flow.worker_process import WorkerProcess
-from mojoview.kernels._call import failure_of
+from mojoview.kernels._prepared import failure_of
 from mojoview.kernels.arguments import told
 from mojoview.memory.errors import (
     KernelCrashed,

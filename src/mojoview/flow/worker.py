@@ -24,7 +24,7 @@ from mojoview.flow import _crash
 from mojoview.flow.autopsy import RECORD_BYTES
 from mojoview.flow.passport import Passport, Reported, open_kernel
 from mojoview.kernels import Kernel
-from mojoview.kernels._call import call_prepared
+from mojoview.kernels._prepared import call_prepared
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
 from mojoview.sharing import lifecycle
 from mojoview.sharing._segment import Segment

@@ -435,7 +435,7 @@ cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *fra
         else:
             convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
                     frame.args[self.common].dtype_bits, &frame.values[k])
-    if run is NULL:  # check_arguments()
+    if run is NULL:  # check_bound()
         return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
@@ -904,31 +904,14 @@ cdef class Kernel:
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
 
 
-def check_arguments(Kernel kernel not None, tuple own):
-    """check_arguments(kernel, own)
-
-    The whole check of a call, without the call.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    own : tuple
-        One object for each parameter of the signature. Borrowed for the check.
-
-    Raises
-    ------
-    MojoViewError
-        What the call would raise for these arguments.
-
-    Notes
-    -----
-    A kernel whose calls go to a Python function checks for itself when it runs. Thread safety: any thread.
-    """
+cdef int check_bound(Kernel self, tuple own) except -1:
+    """The check of a call alone."""
     cdef mv_frame frame
     cdef mv_value option
     option.i64 = 0
-    if kernel.handler is None:
-        invoke_slowly(kernel, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+    if self.handler is None:
+        invoke_slowly(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+    return 0
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):
@@ -946,62 +929,6 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)
     return self
-
-
-def call_prepared(Kernel kernel not None, tuple own, dict options):
-    """call_prepared(kernel, own, options)
-
-    A checked call of a foreign function with arguments as `Plan.prepare` makes them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        From a library.
-    own : tuple
-        One object for each parameter of the signature, numbers by reference and the message as arrays. Borrowed.
-    options : dict
-        `threads`, or nothing.
-
-    Returns
-    -------
-    object
-        The function's own result alone.
-
-    Raises
-    ------
-    MojoViewError
-        What the call raises.
-
-    Notes
-    -----
-    Thread safety: any thread.
-    """
-    if kernel.foreign.address == 0 or len(own) != kernel.params:
-        raise ArgumentError("call_prepared(): expected a kernel from a library, and one object for each of its parameters")
-    return invoke_bound(kernel, own, options)
-
-
-def failure_of(Kernel kernel not None, int code, index):
-    """failure_of(kernel, code, index)
-
-    The exception that a status of the kernel stands for; its traceback ends where that of a failing call does.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    code : int
-    index : int or None
-        The failing element.
-
-    Returns
-    -------
-    BaseException
-
-    Notes
-    -----
-    Thread safety: any thread.
-    """
-    return failure(kernel.signature, code, index) if kernel.origin is None else kernel.origin.failure(kernel.signature, code, index)
 
 
 def handled_kernel(signature, handler):

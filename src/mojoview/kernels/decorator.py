@@ -170,9 +170,9 @@ def _export(where: Any, name: str, source: str | None, function: FunctionType, o
     if isinstance(where, Kernel):
         return where
     if source is not None:
-        return load_text(source, **options)[name]
+        return typing.cast(Kernel, load_text(source, **options)[name])
     if isinstance(where, KernelModule):
-        return where[name]
+        return typing.cast(Kernel, where[name])
     if (imported := getattr(where, MODULE, None)) is not None:
         return typing.cast(Kernel, imported[name])
     if where is not None and not isinstance(where, str | os.PathLike):
@@ -182,7 +182,7 @@ def _export(where: Any, name: str, source: str | None, function: FunctionType, o
     if where is None and home is None:
         raise ArgumentError("kernel(): the function stands in no file; say where the export is")
     path = Path(home or "x").parent / where if where is not None else Path(home or "x").with_suffix(".mojo")
-    return load(path, **options)[name]
+    return typing.cast(Kernel, load(path, **options)[name])
 
 
 def disagreements(function: Callable[..., Any], signature: Signature) -> list[str]:
