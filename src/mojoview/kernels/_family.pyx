@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from mojoview.kernels.arguments import Plan
+from mojoview.kernels.asynchrony import calls
 from mojoview.kernels.binding import call_form
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError, DTypeError
@@ -178,6 +179,20 @@ cdef class KernelFamily:
         """
         from mojoview.kernels.canary import watch
         return watch(self, reference, **options)
+
+    def submit(self, *args, **options):
+        """submit(*args, **options)
+
+        As `Kernel.submit`; that no kernel takes the arguments is told by the future.
+        """
+        return calls().submit(self, args, options)
+
+    def aio(self, *args, **options):
+        """aio(*args, **options)
+
+        As `Kernel.aio`.
+        """
+        return calls().aio(self, args, options)
 
 
 cdef object dtype_of(object obj):
