@@ -68,23 +68,28 @@ def packages(tmp_path_factory):
             shutil.copytree(root / "p0", root / name, ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copytree(root / "cache0", root / f"cache{name}")
             importlib.import_module(name)
-        settle(root, names, patch)
+        settle(root, names)
         yield root, names
     for name in [name for name in sys.modules if name.split(".")[0] in ("p0", *names)]:
         del sys.modules[name]
 
 
-def settle(root, names, patch):
-    """An import trusts times only once they are some seconds old."""
-    fresh = root.with_name("fresh")  # beside the packages, whose directory must not change any more
-    fresh.mkdir()
+SETTLE = """
+import importlib, os, sys
+import mojoview as mv
+root, *names = sys.argv[1:]
+sys.path.insert(0, root)
+with mv.enable_hook():
+    for name in names:
+        os.environ["MOJOVIEW_CACHE_DIR"] = f"{root}/cache{name}"
+        importlib.import_module(f"{name}.stats")
+"""
+
+
+def settle(root, names):
+    """An import trusts times only once they are some seconds old; another process leaves its stamps."""
     time.sleep(2.5)
-    with mv.enable_hook():
-        for name in names:
-            patch.setenv("MOJOVIEW_CACHE_DIR", str(root / f"cache{name}"))
-            importlib.import_module(f"{name}.stats")
-    for name in names:  # this process has mapped the other ones
-        shutil.copytree(root / f"cache{name}", fresh / name)
+    subprocess.run([sys.executable, "-c", SETTLE, root, *names], check=True)
 
 
 def test_cached_module(packages, benchmark):
@@ -96,7 +101,7 @@ def test_cached_module(packages, benchmark):
         def take(kind):
             name = next(turns[kind])
             sys.modules.pop(f"{name}.{kind}", None)
-            patch.setenv("MOJOVIEW_CACHE_DIR", str(root.with_name("fresh") / name))
+            patch.setenv("MOJOVIEW_CACHE_DIR", str(root / f"cache{name}"))
             return importlib.import_module(f"{name}.{kind}")
 
         with mv.enable_hook():

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from mojoview.cli.main import main
-from mojoview.kernels.cache import Cache
+from mojoview.kernels.cache import SOURCES, STAMPS, Cache
 from mojoview.kernels.exports import Exports
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory import _lease, errors
@@ -73,6 +73,26 @@ def test_clear(kept, capsys):
     assert run(capsys, "clear").startswith("removed 1 entries")
     assert list(kept.root.iterdir()) == []
     assert "no compiled kernels in" in run(capsys, "list")
+
+
+def test_stamps_and_source_texts(kept, capsys):
+    stamps, sources = (Cache.open(kept.root.with_name(name)).root for name in (STAMPS, SOURCES))
+    (stamps / "one").write_bytes(bytes(10))
+    (stamps / "one.5.tmp").mkdir()  # of a process that was killed
+    (sources / "text").mkdir()
+    (sources / "text" / "cell.mojo").write_bytes(bytes(20))
+    beside = {"imports": {"number": 1, "bytes": 10}, "sources": {"number": 1, "bytes": 20}}
+    listing, found = (json.loads(run(capsys, action, "--json")) for action in ("list", "info"))
+    assert listing["beside"] == found["beside"] == beside
+    assert found["bytes"] == listing["total_bytes"] + 30
+    assert "beside it 1 imports (10 bytes), 1 sources (20 bytes)" in run(capsys, "list")
+    run(capsys, "clear", "aa")
+    with kept.lock("dd22" * 10, 1):  # somebody compiles, maybe one of these texts
+        assert "and 1 files beside it" in run(capsys, "clear")
+    assert list(stamps.iterdir()) == []
+    assert [path.name for path in sources.iterdir()] == ["text"]
+    assert json.loads(run(capsys, "clear", "--json"))["removed_beside"] == 1
+    assert list(sources.iterdir()) == []
 
 
 def test_a_cache_that_is_not_there_is_not_made(tmp_path, monkeypatch, capsys):

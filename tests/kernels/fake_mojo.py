@@ -1,9 +1,9 @@
 """Stands in for the Mojo compiler, so that what surrounds a compilation can be tested quickly and where there is none.
 
 Understands the three runs of `load` for a file that exports `add`; what it builds is C. It notes each run in FAKE_LOG
-and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "die", "garble",
-"needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a signal), "touch" (changes the source
-meanwhile).
+and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "refuse here" (in the
+file it was given), "die", "garble", "needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a
+signal), "touch" (changes the source meanwhile).
 """
 
 import json
@@ -38,7 +38,9 @@ def main(command, *arguments):
         time.sleep(1)
     if mode == "touch" and emit == "shared-lib":
         source.write_text(source.read_text() + f"# {time.monotonic_ns()}\n")
-    if mode == "refuse":
+    if mode.startswith("refuse"):
+        if mode == "refuse here":
+            REMARK["diagnostic"]["file"] = str(source)
         sys.stderr.write(f"Some other line\n{json.dumps(REMARK)}\n")
         return 1
     if mode == "killed" and emit != "doc":

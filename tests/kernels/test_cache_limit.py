@@ -69,6 +69,24 @@ def test_least_recently_used_goes_first(store):
     assert left(store) == [KEYS[4]]
 
 
+def test_what_lies_beside_counts_and_goes_too(store):
+    stamps, sources = (cache.Cache.open(store.root.with_name(name)) for name in (cache.STAMPS, cache.SOURCES))
+    (stamps.root / "stamp").write_bytes(bytes(50))
+    for name in ("old", "fresh"):
+        (sources.root / name).mkdir()
+        (sources.root / name / "cell.mojo").write_bytes(bytes(100))
+    os.utime(stamps.root / "stamp", (500, 500))
+    os.utime(sources.root / "old", (1000.5, 1000.5))
+    assert [place.root for place in store.beside()] == [stamps.root, sources.root]
+    assert store.make_room(5250) == []
+    assert [e.key for e in store.make_room(5249)] == ["stamp"]
+    assert [e.key for e in store.make_room(4000)] == [KEYS[0], "old", KEYS[1]]
+    store.make_room(0)
+    assert left(store) == []
+    assert [e.key for e in sources.entries()] == ["fresh"]  # it may be waiting for its compiler
+    assert stamps.left_behind() == sources.left_behind() == []
+
+
 def test_an_entry_that_is_being_made_stays(store):
     with store.lock(KEYS[0], 1):
         assert [e.key for e in store.make_room(3000)] == KEYS[1:3]

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pickle
 import sys
+import types
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 import mojoview as mv
 from mojoview import kernels
 from mojoview.kernels._call import handled_kernel
+from mojoview.kernels._family import KernelFamily
 from mojoview.kernels.decorator import BoundKernel, disagreements
 from mojoview.memory import errors
 
@@ -139,6 +141,71 @@ def test_bad_decorations(fake, decorate, words):
 def test_an_export_that_is_none(fake):
     with pytest.raises(errors.KernelAttributeError, match="exports no 'plus'"):
         mv.kernel(mv.load(fake.source), name="plus")(test_a_bound_kernel)
+
+
+# ---- families
+def scale(x: NDArray[np.floating], a: float) -> None:
+    """Multiplies x by a."""
+    x *= a
+
+
+def scale_f64(x: F8, a: float) -> None:
+    x *= a
+
+
+def scale_wrongly(x: NDArray[np.int32], a: float) -> None:
+    x *= a
+
+
+def scaling(off=0):
+    """scale_f32 and scale_f64 as one."""
+    def of(bits):
+        def handler(x, a, threads):
+            x *= a
+            x += off
+
+        return handled_kernel(mv.Signature(f"scale_f{bits}", (
+            mv.Param("x", "inout", f"float{bits}"),
+            mv.Param("a", "value", f"float{bits}", passing="value", ndim=None))), handler)
+
+    return KernelFamily("scale", (of(32), of(64)))
+
+
+def test_a_family_is_bound_whole():
+    family = scaling()
+    for stub in (scale, scale_f64):
+        bound = mv.kernel(family)(stub)
+        assert (bound.kernel, bound.reference, bound.signature.name) == (family, stub, "scale")
+        for dtype in ("f4", "f8"):
+            x = np.ones(3, dtype)
+            assert bound(x, 2.0) is None
+            assert (x == 2).all()
+    with pytest.raises(errors.ArgumentError, match=r"do not agree: x: annotated int32, the export has float32"):
+        mv.kernel(family)(scale_wrongly)
+
+
+def test_one_kernel_of_a_family_is_bound_by_its_own_name(monkeypatch):
+    family = scaling()
+    module = types.SimpleNamespace(__mojo__={"scale": family, **{k.name: k for k in family.kernels}})
+    assert mv.kernel(module)(scale).kernel is family
+    assert mv.kernel(module)(scale_f64).kernel is mv.kernel(module, name="scale_f64")(scale).kernel is family.kernels[1]
+    with pytest.raises(errors.ArgumentError, match="annotated float64, the export has float32"):
+        mv.kernel(module, name="scale_f32")(scale_f64)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_canary_of_a_family(dtype):
+    right, wrong = (mv.kernel(scaling(off))(scale) for off in (0, 1))
+    canary = right.canary(sample=1)
+    x = np.arange(3, dtype=dtype)
+    assert canary(x, 2.0) is canary(x, a=1.0) is None
+    assert (x.tolist(), canary.checked, canary.mismatches) == ([0, 2, 4], 2, 0)
+    assert right.canary(sample=0) is right.kernel
+    with pytest.raises(errors.CanaryError, match=r"scale.*argument 'x'"):
+        wrong.canary(sample=1, on_mismatch="raise")(x, 2.0)
+    assert x.tolist() == [0, 2, 4]
+    with pytest.raises(errors.DTypeError, match="no kernel for x: int64"):
+        canary(np.arange(3), 2.0)
 
 
 # ---- signatures that agree, and do not

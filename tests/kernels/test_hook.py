@@ -10,6 +10,7 @@ import runpy
 import subprocess
 import sys
 import threading
+import traceback
 import types
 import zipfile
 from importlib.machinery import ModuleSpec, PathFinder
@@ -18,8 +19,8 @@ from pathlib import Path
 import pytest
 
 import mojoview as mv
+from mojoview.kernels import cache, stamps
 from mojoview.kernels import hook as hook_module
-from mojoview.kernels import stamps
 from mojoview.memory import errors
 
 ADD = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n    return a + b\n'
@@ -336,7 +337,7 @@ def test_names_that_a_module_lacks(place, hook):
 
     with pytest.raises(AttributeError, match="module 'stats' has no kernel 'sub'"):
         _ = stats.sub
-    with pytest.raises(errors.KernelAttributeError, match="the export gone is no kernel: it stands in the source"):
+    with pytest.raises(errors.KernelAttributeError, match="export gone is no kernel: line 4: it stands in the source"):
         _ = stats.gone
     with pytest.raises(ImportError):
         from stats import sub  # noqa: F401
@@ -430,6 +431,39 @@ def test_damaged_stamps(stamped, fake, text):
     assert stamped()
 
 
+def test_what_a_stamp_gives_is_what_load_gives(stamped, place):
+    text = (place / "pk/stats.mojo").read_text() + (
+        'comptime E_COLD = Status(E_USER + 1)\n"""ValueError: too cold."""\n')
+    (place / "pk/stats.mojo").write_text(text)
+    assert not stamped()
+    assert stamped()
+    ours, theirs = sys.modules["pk.stats"].__mojo__, mv.load(place / "pk/stats.mojo", flags=["-I", str(place)])
+    assert ours is not theirs
+    for name in ("path", "name", "__doc__", "_files", "refused", "library"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert (repr(ours), ours.add.__doc__) == (repr(theirs), theirs.add.__doc__)
+    assert repr(ours.errors) == repr(theirs.errors) == (
+        "<errors of a kernel module: 65: KernelValueError (E_COLD, too cold)>")
+
+
+def test_an_entry_is_verified_again_only_where_it_looks_different(stamped, fake, monkeypatch):
+    verified = []
+    original = cache._verified
+    monkeypatch.setattr(cache, "_verified", lambda entry, key: verified.append(key) or original(entry, key))
+    assert stamped()
+    assert verified == []
+    os.utime(fake.entry / "kernels.so")
+    assert stamped()
+    assert verified == [fake.entry.name]
+
+
+def test_using_a_stamp_counts_as_use(stamped, fake):
+    (stamp,) = (fake.cache.parent / "imports").iterdir()
+    os.utime(stamp, (1000, 1000))
+    assert stamped()
+    assert stamp.stat().st_mtime > 1000
+
+
 def test_damaged_entry_behind_a_stamp(stamped, fake):
     (library,) = fake.cache.glob("*/kernels.so")
     library.unlink()
@@ -457,6 +491,26 @@ def test_no_stamp_where_none_can_be_written(place, hook, fake, monkeypatch):
 
 
 # ---- the real compiler
+RELATIVE = '''"""Inner."""
+from mojoview import E_USER, OK, Status
+from ..helper import thrice
+
+comptime E_COLD = Status(E_USER + 1)
+"""ValueError: too cold."""
+
+
+@export("add")
+def add(a: Float64, b: Float64) abi("C") -> Float64:
+    """Three times a, and b."""
+    return thrice(a) + b
+
+
+@export("probe")
+def probe(a: Float64) abi("C") -> Status:
+    return E_COLD if a < 0 else OK
+'''
+
+
 @pytest.mark.mojo
 def test_real_kernels_that_import_each_other(mojo_cache, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -464,11 +518,30 @@ def test_real_kernels_that_import_each_other(mojo_cache, tmp_path, monkeypatch):
     write(tmp_path, "realpk/helper.mojo", "def twice(x: Float64) -> Float64:\n    return 2 * x\n")
     write(tmp_path, "realpk/stats.mojo", "from realpk.helper import twice\n\n\n" + ADD.replace("a + b", "twice(a) + b"))
     write(tmp_path, "realpk/broken.mojo", ADD.replace("a + b", "a + nowhere"))
+    write(tmp_path, "realpk/deep/__init__.mojo", "")
+    write(tmp_path, "realpk/deep/helper.mojo", "def thrice(x: Float64) -> Float64:\n    return 3 * x\n")
+    write(tmp_path, "realpk/deep/inner/__init__.mojo", "")
+    write(tmp_path, "realpk/deep/inner/stats.mojo", RELATIVE)
+    monkeypatch.setattr(stamps, "SETTLED", -(1 << 62))
     try:
         with mv.enable_hook():
             from realpk import stats
 
             assert stats.add(1, 2) == 4
+            for _ in range(2):  # the second one by its stamp
+                from realpk.deep.inner import stats as inner
+
+                kernels = inner.__mojo__
+                assert (inner.add(1, 2), inner.__doc__, inner.add.__doc__) == (5, "Inner.", "Three times a, and b.")
+                assert (kernels.name, kernels.path, list(kernels)) == ("stats", Path(inner.__file__), ["add", "probe"])
+                with pytest.raises(errors.KernelValueError, match=r"too cold \(E_COLD, status 65\)") as caught:
+                    inner.probe(-1)
+                last = traceback.extract_tb(caught.value.__traceback__)[-1]
+                assert (last.filename, last.line) == (inner.__file__, 'def probe(a: Float64) abi("C") -> Status:')
+                del sys.modules["realpk.deep.inner.stats"]
+                delattr(sys.modules["realpk.deep.inner"], "stats")
+                monkeypatch.setattr(hook_module, "load", None)
+            monkeypatch.setattr(hook_module, "load", mv.load)
             with pytest.raises(errors.KernelImportError) as caught:
                 importlib.import_module("realpk.broken")
             assert (caught.value.file, caught.value.line, caught.value.column) == (

@@ -220,6 +220,22 @@ def test_calls_of_a_family_that_cannot_be_decided(parcel, arguments):
 
 
 @pytest.mark.mojo
+def test_a_canary_of_a_real_family(parcel):
+    def scale(a, x):
+        x *= x.dtype.type(a)
+
+    canary = parcel.scale.canary(scale, sample=1, on_mismatch="raise")
+    for dtype in ("f4", "f8", "i2"):
+        x = np.arange(4, dtype=dtype)
+        canary(3, x)
+        assert x.tolist() == [0, 3, 6, 9]
+    assert (canary.checked, canary.unchecked, canary.mismatches) == (3, 0, 0)
+    canary = parcel.convert.canary(lambda x, y: None, sample=1, on_mismatch="raise")
+    with pytest.warns(RuntimeWarning, match="the canary cannot copy these arguments"):
+        assert canary(np.arange(3.0)).tolist() == [0, 1, 2]  # the output is left out
+    assert (canary.checked, canary.unchecked) == (0, 1)
+
+
 def test_what_a_family_shows(parcel):
     scale = parcel.families["scale"]
     assert scale is parcel.scale is parcel["scale"]

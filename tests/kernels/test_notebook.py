@@ -124,6 +124,33 @@ def test_a_bound_kernel_beside_its_body(shell, capsys):
     assert shell("%mojo_time -r 1 wrong(2.0, x, y)").agrees is False
 
 
+def test_a_family_beside_its_body(shell, capsys):
+    from mojoview.kernels._call import handled_kernel
+    from mojoview.kernels._family import KernelFamily
+
+    def negate(x, threads):
+        x *= -1
+
+    shell.names["family"] = KernelFamily("negate", tuple(
+        handled_kernel(mv.Signature(f"negate_{dtype}", (mv.Param("x", "inout", dtype),)), negate)
+        for dtype in ("float32", "float64")))
+    shell("x = np.ones(4, 'f4')\n@mv.kernel(family)\ndef negate(x: np.ndarray) -> None:\n    x *= -1\n")
+    assert shell("%mojo_time -r 1 negate(x)").agrees is True
+    assert (shell.names["x"] == 1).all()
+
+
+@pytest.mark.parametrize("folder", ["cache", "with a space"])
+def test_the_compiler_s_paths_are_shortened_to_the_cell(shell, fake, monkeypatch, capsys, folder):
+    monkeypatch.setenv("MOJOVIEW_CACHE_DIR", str(fake.root / folder))
+    fake.mode("refuse here")
+    with pytest.raises(errors.KernelCompileError, match=f"{folder}/sources/.*/cell.mojo:3:9: error") as caught:
+        shell(f"%%mojo\n{shell.text}")
+    assert caught.value.diagnostics[0].file.endswith("/cell.mojo")
+    shown = capsys.readouterr().out
+    assert "\ncell.mojo:3:9: error: no such thing" in shown
+    assert "sources/" not in shown
+
+
 @pytest.mark.parametrize(("value", "words"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.2e-6, "4.2 µs"), (5e-8, "50 ns"),
                                               (0.0, "0 ns")])
 def test_seconds_in_words(value, words):

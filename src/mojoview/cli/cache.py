@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mojoview.cli.report import table
-from mojoview.kernels.cache import LIBRARY, Cache, Entry, cache_directory, cache_limit, loaded_files
+from mojoview.kernels.cache import LIBRARY, SOURCES, STAMPS, Cache, Entry, cache_directory, cache_limit, loaded_files
 from mojoview.memory.errors import KernelAttributeError
 
 __all__ = ["clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing"]
@@ -18,7 +18,20 @@ def listing() -> dict[str, Any]:
     root = cache_directory()
     store = Cache.open(root) if root.is_dir() else None
     rows = [_row(store, entry) for entry in reversed(store.entries())] if store else []
-    return {"ok": True, "directory": str(root), "entries": rows, "total_bytes": sum(row["bytes"] for row in rows)}
+    return {"ok": True, "directory": str(root), "entries": rows, "total_bytes": sum(row["bytes"] for row in rows),
+            "beside": _beside(store)}
+
+
+def _beside(store: Cache | None) -> dict[str, dict[str, int]]:
+    """How many stamps of imports and source texts there are, and their bytes."""
+    found = {name: list[Entry]() for name in (STAMPS, SOURCES)}
+    found.update({place.root.name: place.entries() for place in (store.beside() if store else ())})
+    return {name: {"number": len(entries), "bytes": sum(entry.bytes for entry in entries)}
+            for name, entries in found.items()}
+
+
+def _beside_in_words(beside: Mapping[str, Mapping[str, int]]) -> str:
+    return ", ".join(f"{kind['number']} {name} ({kind['bytes']} bytes)" for name, kind in beside.items())
 
 
 def _row(store: Cache, entry: Entry) -> dict[str, Any]:
@@ -34,7 +47,8 @@ def describe_listing(result: Mapping[str, Any]) -> str:
     for entry in result["entries"]:
         kernels = "damaged: will be built again" if entry["kernels"] is None else ", ".join(entry["kernels"])
         rows.append((entry["key"], str(entry["bytes"]), entry["used"], kernels))
-    return f"{table(rows, indent='')}\n{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']}"
+    total = f"{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']}"
+    return f"{table(rows, indent='')}\n{total}; beside it {_beside_in_words(result['beside'])}"
 
 
 def info(key: str | None) -> dict[str, Any]:
@@ -52,8 +66,10 @@ def info(key: str | None) -> dict[str, Any]:
         return {"ok": exports is not None, **_row(store, found[0]), "library": str(library),
                 "loaded": str(library) in loaded_files(), "signatures": signatures,
                 "refused": dict(exports.refused) if exports else {}}
+    beside = _beside(store)
     return {"ok": True, "directory": str(root), "exists": store is not None, "entries": len(entries),
-            "bytes": sum(entry.bytes for entry in entries), "limit": limit,
+            "bytes": sum(entry.bytes for entry in entries) + sum(kind["bytes"] for kind in beside.values()),
+            "limit": limit, "beside": beside,
             "in_progress_or_left_behind": len(store.left_behind()) if store else 0}
 
 
@@ -67,9 +83,10 @@ def describe_info(result: Mapping[str, Any]) -> str:
 
 
 def clear(key: str | None) -> dict[str, Any]:
-    """Removes every entry, or the one named, and what killed processes left behind.
+    """Removes every entry, or the one named; with all of them stamps, source texts and what killed processes left.
 
-    Processes that have loaded an entry keep its code. What is being compiled at this moment stays.
+    Processes that have loaded an entry keep its code. What is being compiled at this moment stays, and with it all
+    source texts.
     """
     root = cache_directory()
     store = Cache.open(root) if root.is_dir() else None
@@ -78,13 +95,21 @@ def clear(key: str | None) -> dict[str, Any]:
     if key is not None and not entries:
         raise KernelAttributeError(f"cache {root}: no entry has a key that begins with {key!r}")
     removed = [entry for entry in entries if store and store.remove(entry.key)]
+    beside = 0
     if store and key is None:
         store.sweep()
+        busy = bool(store.left_behind())
+        for place in store.beside():
+            if place.root.name == STAMPS or not busy:
+                beside += sum(place.remove(entry.key) for entry in place.entries())
+                place.sweep()
     gone = {entry.key for entry in removed}
     return {"ok": True, "directory": str(root), "removed": sorted(gone), "bytes": sum(entry.bytes for entry in removed),
-            "kept": sorted(entry.key for entry in entries if entry.key not in gone)}
+            "kept": sorted(entry.key for entry in entries if entry.key not in gone), "removed_beside": beside}
 
 
 def describe_cleared(result: Mapping[str, Any]) -> str:
     kept = f"; {len(result['kept'])} are being compiled and stay" if result["kept"] else ""
-    return f"removed {len(result['removed'])} entries, {result['bytes']} bytes, from {result['directory']}{kept}"
+    beside = f", and {result['removed_beside']} files beside it" if result["removed_beside"] else ""
+    entries = f"{len(result['removed'])} entries, {result['bytes']} bytes"
+    return f"removed {entries}, from {result['directory']}{beside}{kept}"

@@ -6,8 +6,6 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from mojoview.flow.worker_process import WorkerProcess
 from mojoview.memory.errors import KernelError, KernelTimeout, KernelValueError
@@ -37,7 +35,9 @@ class Crew:
         self._renew()
 
     def _renew(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # for who waits; others take the lock itself, which is cheaper
+        self._waiting = 0
         self._birth = threading.Lock()  # no fork while a process is being started
         self._idle: list[WorkerProcess] = []
         self._all: set[WorkerProcess] = set()
@@ -49,24 +49,21 @@ class Crew:
         """The processes that live."""
         return sorted(worker.pid for worker in list(self._all))
 
-    @contextmanager
-    def lend(self, deadline: float | None, name: str) -> Iterator[WorkerProcess]:
-        """A warm worker. It comes back if the call left it in order, and is ended where anything was raised."""
-        worker = self._take(deadline, name)
-        try:
-            yield worker
-        except BaseException:
-            self._end(worker)
-            raise
-        self._give_back(worker)
+    def lend(self, deadline: float | None, name: str) -> _Loan:
+        """`with` it, a warm worker. It comes back if the call left it in order, and is ended after an exception."""
+        return _Loan(self, deadline, name)
 
     def _take(self, deadline: float | None, name: str) -> WorkerProcess:
-        with self._changed:
+        with self._lock:
             while not self._idle and len(self._all) + self._promised >= most_workers():
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
-                self._changed.wait(left)
+                self._waiting += 1
+                try:
+                    self._changed.wait(left)
+                finally:
+                    self._waiting -= 1
             if self._closed:
                 raise KernelError(f"safe_call({name}): the interpreter is shutting down")
             if self._idle:
@@ -93,13 +90,12 @@ class Crew:
         return worker
 
     def _give_back(self, worker: WorkerProcess) -> None:
-        with self._changed:
-            known = worker in self._all
-        if known:
-            worker.trim()
-            with self._changed:
+        worker.trim()
+        with self._lock:
+            if worker in self._all:
                 self._idle.append(worker)
-                self._changed.notify()
+                if self._waiting:
+                    self._changed.notify()
 
     def discard(self, worker: WorkerProcess) -> None:
         """Ends a worker that is lent; it does not come back."""
@@ -141,6 +137,25 @@ class Crew:
         self._renew()
         for worker in workers:
             worker.forget()
+
+
+class _Loan:
+    """A worker for the time of a call."""
+
+    __slots__ = ("crew", "deadline", "name", "worker")
+
+    def __init__(self, crew: Crew, deadline: float | None, name: str):
+        self.crew, self.deadline, self.name = crew, deadline, name
+
+    def __enter__(self) -> WorkerProcess:
+        self.worker = self.crew._take(self.deadline, self.name)
+        return self.worker
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.crew._give_back(self.worker)
+        else:
+            self.crew._end(self.worker)
 
 
 CREW = Crew()

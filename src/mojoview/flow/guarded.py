@@ -9,9 +9,12 @@ import numpy as np
 
 from mojoview.flow.arena import FILLER, is_fortran
 from mojoview.flow.arguments import Argument, Call
-from mojoview.memory.errors import GuardError, MojoViewError, NonFiniteError
+from mojoview.kernels import Kernel
+from mojoview.kernels._prepared import call_prepared
+from mojoview.kernels.arguments import told
+from mojoview.memory.errors import GuardError, NonFiniteError
 
-__all__ = ["check_finite", "guard_error", "run_guarded"]
+__all__ = ["check_finite", "guard_error", "run_guarded", "run_prepared"]
 
 GUARD = 256  # bytes on each side
 
@@ -55,17 +58,22 @@ def run_guarded(call: Call, finite: bool) -> Any:
             copies.append(mask)
             values[argument.at] = np.ma.MaskedArray(copy.array, mask.array)
     try:
-        value = call.kernel(*values, **call.options)
-    except MojoViewError:
+        value = run_prepared(call.kernel, tuple(values), call.options, call.prepared)
+    except Exception as error:  # also of a class that the kernel's author has registered
         _verify(name, copies)
-        raise
+        raise told(error, next((c.array for c in copies if c.argument.array is call.message), None))  # noqa: B904
     _verify(name, copies)
     written = [copy for copy in copies if copy.writes]
     if finite:
         check_finite(name, value, [(copy.argument.name, copy.array) for copy in written])
     for copy in written:
         np.copyto(copy.argument.array, copy.array)
-    return value
+    return call.result(value)
+
+
+def run_prepared(kernel: Kernel, values: tuple[Any, ...], options: dict[str, Any], prepared: bool) -> Any:
+    """The kernel's own result, for arguments that `take_apart` has prepared."""
+    return call_prepared(kernel, values, options) if prepared else kernel(*values, **options)
 
 
 def _verify(name: str, copies: list[_Copy]) -> None:

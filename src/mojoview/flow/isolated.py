@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from mojoview.flow.arguments import Argument, Call
 from mojoview.flow.autopsy import Autopsy
 from mojoview.flow.crew import CREW
 from mojoview.flow.guarded import check_finite, guard_error
-from mojoview.flow.passport import passport_of
+from mojoview.flow.passport import Reported, passport_of
 from mojoview.flow.worker_process import WorkerProcess
+from mojoview.kernels._prepared import failure_of
+from mojoview.kernels.arguments import told
 from mojoview.memory.errors import (
     KernelCrashed,
     KernelMemoryError,
@@ -27,23 +29,52 @@ from mojoview.memory.errors import (
 
 __all__ = ["run_isolated"]
 
+MOST_ROUTES = 64
 ATTEMPTS = 3  # at handing a call to a worker that turns out to be dead before it begins
+
+
+class _Route(NamedTuple):
+    """What a worker and its memory keep for calls of one kernel on arrays of the same shapes.
+
+    Attributes
+    ----------
+    number : int
+        The worker's name for it, once it has made such a call.
+    layout : Layout
+    told : tuple
+        What the worker is told of the arrays.
+    copies : list of ndarray
+    slacks : list of ndarray
+        With safety="strict" what lies before the copies.
+    """
+
+    number: int
+    layout: Layout
+    told: Any
+    copies: list[Array]
+    slacks: list[Array]
 
 
 def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: bool, finite: bool) -> Any:
     """The call's result. The caller's arrays change only where everything was in order."""
-    name, passport = call.kernel.name, passport_of(call.kernel)
+    kernel = call.kernel
+    name, passport = kernel.name, passport_of(kernel)
     regions, masks = _regions(call)
     for attempt in range(ATTEMPTS):
         with CREW.lend(None if timeout is None else time.monotonic() + timeout, name) as worker:
-            layout, arrays, copies, slacks = _layout(worker, call, regions, masks, strict)
+            route = _route(worker, passport.key, call, regions, masks, strict)
+            copies, slacks = route.copies, route.slacks
             for copy, region in zip(copies, regions, strict=True):
                 np.copyto(copy, region.array)
             for slack in slacks:
                 slack[:] = FILLER
             begun = worker.begin()
             try:
-                worker.ask(timeout, passport, arrays, call.values, call.options, layout.pages, limit)
+                if route.number in worker.routes and limit is None and not call.options:
+                    worker.repeat(timeout, route.number, call.values)
+                else:
+                    details = (route.number, route.told, call.values, call.prepared, call.options, route.layout.pages)
+                    worker.ask(timeout, passport, *details, limit)
                 done, value = worker.answer()
             except TimeoutError:
                 raise _late(name, timeout, worker.stop_and_look(), worker.output()) from None
@@ -53,34 +84,44 @@ def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: b
                     # it was killed before it began: the call is as good as new
                     CREW.discard(worker)
                     continue
-                raise _dead(name, status, record, worker.output(), regions, layout, limit) from None
+                raise _dead(name, status, record, worker.output(), regions, route.layout, limit) from None
             printed = worker.output()
             if printed:
                 print(printed, end="", file=sys.stdout)
             for slack, region in zip(slacks, regions, strict=strict):
                 if region.writes and (slack != FILLER).any():
                     raise guard_error(name, f"it wrote before the memory of argument '{region.name}'", region.name)
-            written = [(copy, region) for copy, region in zip(copies, regions, strict=True) if done and region.writes]
-            if finite and done:
+            if not done:
+                for copy, region in zip(copies, regions, strict=True):
+                    if region.array is call.message:
+                        np.copyto(region.array, copy)
+            elif finite:
+                written = [(copy, region) for copy, region in zip(copies, regions, strict=True) if region.writes]
                 failure = _not_finite(name, value, written)
                 if failure is not None:
-                    done, value, written = False, failure, []
-            for copy, region in written:
-                np.copyto(region.array, copy)
+                    done, value = False, failure
+            if done:
+                for copy, region in zip(copies, regions, strict=True):
+                    if region.writes:
+                        np.copyto(region.array, copy)
         break
     if not done:
         try:
-            raise value
+            raise told(failure_of(kernel, *value.args) if type(value) is Reported else value, call.message)
         finally:
             del value  # the exception holds this frame: it must not hold the exception
-    return value
+    return call.result(value)
 
 
 def _regions(call: Call) -> tuple[Sequence[Region], dict[int, int]]:
     """What is copied, and for each masked parameter which of it is its mask."""
-    if all([argument.mask is None for argument in call.arguments]):
+    for argument in call.arguments:
+        if argument.mask is not None:
+            break
+    else:
         return call.arguments, {}
-    regions, masks = list[Region](), dict[int, int]()
+    regions: list[Region] = []
+    masks: dict[int, int] = {}
     for argument in call.arguments:
         regions.append(argument)
         if argument.mask is not None:
@@ -89,36 +130,35 @@ def _regions(call: Call) -> tuple[Sequence[Region], dict[int, int]]:
     return regions, masks
 
 
-def _layout(
-    worker: WorkerProcess, call: Call, regions: Sequence[Region], masks: dict[int, int], strict: bool
-) -> tuple[Layout, Any, list[Array], list[Array]]:
-    """Where the copies lie, what the worker is told of the arrays, the copies, and with `strict` what lies before them.
-
-    Remembered for calls of the same shapes.
-    """
-    key = (
-        strict,
-        tuple([(r.array.shape, r.array.dtype, r.array.strides, r.writes) for r in regions]),
-        tuple([argument.at for argument in call.arguments]),
-        tuple(masks.items()),
-    )
-    found = worker.layouts.get(key)
+def _route(
+    worker: WorkerProcess, kernel: int, call: Call, regions: Sequence[Region], masks: dict[int, int], strict: bool
+) -> _Route:
+    """Where the copies lie. Remembered for calls of the same shapes."""
+    parts: list[Any] = [kernel, strict]
+    for argument in call.arguments:
+        array = argument.array
+        parts += (argument.at, argument.mask is None, array.shape, array.dtype, array.strides)
+    if masks:
+        parts += [argument.mask.strides for argument in call.arguments if argument.mask is not None]
+    key = tuple(parts)
+    found: _Route | None = worker.layouts.get(key)
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     layout = place_arrays(regions, strict)
-    told, k = [], 0
+    places, k = [], 0
     for argument in call.arguments:
         array, mask = argument.array, masks.get(argument.at, -1)
         place = (argument.at, layout.places[k].start, array.shape, array.dtype.str, is_fortran(array), argument.writes)
-        told.append((*place, -1 if mask < 0 else layout.places[mask].start))
+        places.append((*place, -1 if mask < 0 else layout.places[mask].start))
         k += 1 if mask < 0 else 2
-    arena = worker.require_arena(layout.nbytes)  # another arena forgets the layouts of the last
+    arena = worker.require_arena(layout.nbytes)  # another arena forgets the routes on the last
     copies = [arena.window(place, region.array) for place, region in zip(layout.places, regions, strict=True)]
     slacks = [arena.slack(place) for place in layout.places] if strict else []
-    if len(worker.layouts) >= 64:
-        worker.layouts.clear()
-    worker.layouts[key] = (layout, tuple(told), copies, slacks)
-    return layout, tuple(told), copies, slacks
+    if len(worker.layouts) >= MOST_ROUTES:
+        worker.forget_routes()
+    route = _Route(len(worker.layouts), layout, tuple(places), copies, slacks)
+    worker.layouts[key] = route
+    return route
 
 
 def _not_finite(name: str, value: Any, written: list[tuple[np.ndarray[Any, Any], Region]]) -> MojoViewError | None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from mojoview.kernels import Kernel, Signature
 from mojoview.kernels.builtin import BUILTIN
+from mojoview.kernels.elf import read_elf
 from mojoview.memory.errors import ArgumentError, KernelError
 
-__all__ = ["Passport", "open_kernel", "passport_of"]
+__all__ = ["Passport", "Reported", "open_kernel", "passport_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Passport:
     file: tuple[int, int] = (0, 0)
     offset: int = 0
     signature: Signature | None = None
+    needs: tuple[str, ...] = ()
+    """Libraries that it is linked against, where this process has them: they may lie where no search finds them."""
     key: int = 0
     """Its number in the process that issued it."""
 
@@ -50,6 +54,23 @@ class _Mapping:
     code: bool
     file: tuple[int, int]
     path: str
+
+
+class Reported(Exception):
+    """A status that a kernel returned in a worker process; only the program knows what it stands for.
+
+    Attributes
+    ----------
+    args : (int, int or None)
+        The code, and the failing element.
+    """
+
+
+class Reporter:
+    """The `Origin` of kernels in a worker process."""
+
+    def failure(self, signature: Signature, code: int, index: int | None) -> BaseException:
+        return Reported(code, index)
 
 
 _NUMBERS = itertools.count(1)
@@ -81,7 +102,11 @@ def _issue(kernel: Kernel) -> Passport:
     where = f"safe_call({name}): the kernel cannot be carried to a worker process"
     if kernel.owner is None:
         raise ArgumentError(f"{where}: it is neither built in nor from a library")
-    mapping = next((m for m in _mappings() if m.low <= kernel.address < m.high), None)
+    for size in kernel.signature.sizes:
+        if size.value and not size.extents:
+            raise ArgumentError(f"{where}: its argument '{size.name}' is an address in this process")
+    mappings = list(_mappings())
+    mapping = next((m for m in mappings if m.low <= kernel.address < m.high), None)
     if mapping is None or not mapping.code or not mapping.path.startswith("/"):
         raise ArgumentError(
             f"{where}: its code lies in no file (made at run time, or a bare address); load it from a library"
@@ -97,9 +122,10 @@ def _issue(kernel: Kernel) -> Passport:
             f"{where}: its library {library} was removed or replaced since it was loaded; where no cache can be "
             "written, set MOJOVIEW_CACHE_DIR"
         )
-    return Passport(
-        name, library, mapping.file, kernel.address - mapping.low + mapping.offset, kernel.signature, next(_NUMBERS)
-    )
+    offset = kernel.address - mapping.low + mapping.offset
+    needed = set(read_elf(Path(library)).needed)
+    needs = tuple(dict.fromkeys(m.path for m in mappings if os.path.basename(m.path) in needed))
+    return Passport(name, library, mapping.file, offset, kernel.signature, needs, next(_NUMBERS))
 
 
 def open_kernel(passport: Passport) -> Kernel:
@@ -112,17 +138,25 @@ def open_kernel(passport: Passport) -> Kernel:
     """
     if not passport.library or passport.signature is None:
         return BUILTIN[passport.name]
-    import ctypes
-
     try:
-        handle = ctypes.CDLL(passport.library)
+        handle = _loaded(passport)
     except OSError as error:
         raise KernelError(f"{passport.name}: its library does not load in a worker process: {error}") from error
     for mapping in _mappings():
         here = passport.offset - mapping.offset
         if mapping.file == passport.file and mapping.code and 0 <= here < mapping.high - mapping.low:
-            return Kernel.from_address(passport.signature, mapping.low + here, owner=handle)
+            return Kernel.from_address(passport.signature, mapping.low + here, owner=handle, origin=Reporter())
     raise KernelError(f"{passport.name}: its library {passport.library} was replaced since it was loaded")
+
+
+def _loaded(passport: Passport) -> object:
+    import ctypes
+
+    with suppress(OSError):
+        return ctypes.CDLL(passport.library)
+    for path in passport.needs:  # a name that is already loaded is not searched for
+        ctypes.CDLL(path)
+    return ctypes.CDLL(passport.library)
 
 
 def _mappings() -> Iterator[_Mapping]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from numbers import Real
 from operator import index
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from mojoview.flow.arguments import take_apart
+from mojoview.flow.arguments import kernel_of, take_apart
 from mojoview.kernels import Kernel
 from mojoview.memory.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mojoview.kernels._family import KernelFamily
+    from mojoview.kernels.decorator import BoundKernel
 
 __all__ = ["safe_call"]
 
 
 def safe_call(
-    kernel: Kernel,
+    kernel: Kernel | KernelFamily | BoundKernel[..., Any],
     /,
     *args: Any,
     timeout: float | None = None,
@@ -31,7 +37,7 @@ def safe_call(
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel, KernelFamily or BoundKernel
         In a worker process: a built-in one, or one whose code lies in a library file, as those of `load()` do.
     *args, **options
         As the kernel takes them. Borrowed for the call.
@@ -85,6 +91,8 @@ def safe_call(
     >>> mv.safe_call(mv.kernels.sum, np.arange(4.0), timeout=30)
     6.0
     """
+    if type(kernel) is not Kernel:
+        kernel = kernel_of(kernel, args, options)
     if not isinstance(kernel, Kernel):
         raise ArgumentError(f"safe_call(): kernel: expected a Kernel, got {type(kernel).__name__}")
     where = f"safe_call({kernel.name})"
@@ -111,8 +119,7 @@ def safe_call(
         )
     strict = safety == "strict"
     if isolate or limited:
-        from mojoview.flow.isolated import run_isolated
-
+        run_isolated = _isolated()
         seconds = None if timeout is None else float(timeout)
         with take_apart(kernel, args, options, strict) as call:
             return run_isolated(call, seconds, memory_limit, strict, finite == "raise")
@@ -122,3 +129,10 @@ def safe_call(
         with take_apart(kernel, args, options, strict) as call:
             return run_guarded(call, finite == "raise")
     return kernel(*args, **options)
+
+
+@functools.cache  # an import statement takes as long as much of the call
+def _isolated() -> Callable[..., Any]:
+    from mojoview.flow.isolated import run_isolated
+
+    return run_isolated

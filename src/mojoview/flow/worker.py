@@ -22,8 +22,9 @@ import numpy as np
 
 from mojoview.flow import _crash
 from mojoview.flow.autopsy import RECORD_BYTES
-from mojoview.flow.passport import open_kernel
+from mojoview.flow.passport import Passport, Reported, open_kernel
 from mojoview.kernels import Kernel
+from mojoview.kernels._prepared import call_prepared
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
 from mojoview.sharing import lifecycle
 from mojoview.sharing._segment import Segment
@@ -33,23 +34,44 @@ __all__ = ["main"]
 PRINTS = 16 << 20  # bytes that a kernel may print in one call
 LENGTH = struct.Struct("<Q")
 DESCRIPTOR = socket.CMSG_LEN(4)
+SHORT = 4096  # bytes that are read at once
+# A repeated call without scalars is this and the number of its route; the answer of one without result is DONE.
+REPEAT = struct.Struct("<QQ")
+AGAIN = (1 << 64) - 1  # no message is so long
+DONE = LENGTH.pack(0)
 
 
-def receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    """The next message, and the descriptor that may come with its first byte; EOFError where the peer is gone."""
-    data, extras, _, _ = connection.recvmsg(1 << 16, DESCRIPTOR)
-    while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+def unpack(connection: socket.socket, data: bytes) -> Any:
+    """The message that begins with `data`; EOFError where the peer is gone."""
+    if not data:
+        raise EOFError
+    have = len(data)
+    while have < LENGTH.size or have < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = connection.recv(1 << 20)
         if not more:
             raise EOFError
-        data += more
-    return pickle.loads(memoryview(data)[LENGTH.size :]), [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
+        data, have = data + more, have + len(more)
+    return pickle.loads(memoryview(data)[LENGTH.size :])
+
+
+def receive(connection: socket.socket) -> tuple[Any, list[int]]:
+    """The next message, and the descriptor that may come with its first byte; for a repeated call its route alone."""
+    data, extras, _, _ = connection.recvmsg(SHORT, DESCRIPTOR)
+    if len(data) == REPEAT.size and not extras:
+        again, route = REPEAT.unpack(data)
+        if again == AGAIN:
+            return (route, None), []
+    return unpack(connection, data), [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
+
+
+def packed(message: Any) -> bytes:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(data)) + data
 
 
 def send(connection: socket.socket, message: Any, fd: int = -1) -> None:
     """Sends a message, and a descriptor with its first byte."""
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    data = LENGTH.pack(len(data)) + data
+    data = packed(message)
     sent = socket.send_fds(connection, [data], [fd]) if fd >= 0 else 0
     connection.sendall(data[sent:])
 
@@ -62,12 +84,17 @@ class Desk:
         self.segment: Segment | None = None
         self.memory: np.ndarray[Any, Any] = np.empty(0, np.uint8)
         self.kernels: dict[int, Kernel] = {}
-        self.arrays: dict[Any, list[tuple[int, Any]]] = {}
+        self.routes: dict[int, _Route] = {}
         self.pages: tuple[tuple[int, int, bool], ...] = ()
+
+    def name_of(self, message: tuple[Any, ...]) -> str:
+        """The kernel that a message asks for."""
+        kernel = self.routes[message[0]].kernel if len(message) == 2 else self.kernels.get(message[0])
+        return kernel.name if kernel is not None else "worker"
 
     def map(self, fd: int) -> None:
         """New memory from here on."""
-        self.arrays.clear()
+        self.routes.clear()
         self.pages = ()
         self.memory = np.empty(0, np.uint8)
         if self.segment is not None:
@@ -91,15 +118,6 @@ class Desk:
             _crash.protect(first + start, nbytes, _crash.WRITE if writes else _crash.READ)
         self.pages = pages
 
-    def arrays_of(self, places: tuple[Any, ...]) -> list[tuple[int, Any]]:
-        """(parameter, array) for each place; those of recent calls are kept."""
-        found = self.arrays.get(places)
-        if found is None:
-            if len(self.arrays) >= 64:
-                self.arrays.clear()
-            found = self.arrays[places] = [(place[0], self._array(*place[1:])) for place in places]
-        return found
-
     def _array(self, start: int, shape: tuple[int, ...], dtype: str, fortran: bool, writes: bool, mask: int) -> Any:
         array = np.ndarray(shape, dtype, self.memory.data, start, order="F" if fortran else "C")
         array.flags.writeable = writes
@@ -110,19 +128,54 @@ class Desk:
         return np.ma.MaskedArray(array, missing)
 
     def call(
-        self, number: int, places: Any, scalars: tuple[Any, ...], options: dict[str, Any], pages: Any, limit: int | None
+        self,
+        number: int,
+        passport: Passport | None,
+        route: int,
+        places: Any,
+        scalars: tuple[Any, ...],
+        prepared: bool,
+        options: dict[str, Any],
+        pages: Any,
+        limit: int | None,
     ) -> Any:
-        kernel, values = self.kernels[number], list(scalars)
-        for at, array in self.arrays_of(places):
-            values[at] = array
-        if pages or self.pages:
-            self.guard(pages)
+        """A call in full. What it has in common with others like it is kept under the number of its route."""
+        if passport is not None:
+            self.kernels[number] = open_kernel(passport)
+        arrays = [(place[0], self._array(*place[1:])) for place in places]
+        self.routes[route] = _Route(self.kernels[number], len(scalars), arrays, prepared, pages)
         if limit is None:
-            self.record[0] += 1
-            return kernel(*values, **options)
+            return self.repeat(route, scalars, options)
         with _Limit(limit):
-            self.record[0] += 1
-            return kernel(*values, **options)
+            return self.repeat(route, scalars, options)
+
+    def repeat(self, number: int, scalars: tuple[Any, ...] | None, options: dict[str, Any] | None = None) -> Any:
+        """A call whose route is known; without scalars where it has none."""
+        route = self.routes[number]
+        if scalars is None:
+            values = route.values
+        else:
+            values = list(scalars)
+            for at, array in route.arrays:
+                values[at] = array
+        if route.pages or self.pages:
+            self.guard(route.pages)
+        self.record[0] += 1
+        if route.prepared:
+            return call_prepared(route.kernel, tuple(values), options or {})
+        return route.kernel(*values, **options) if options else route.kernel(*values)
+
+
+class _Route:
+    """A kernel, and the arrays that it is called with."""
+
+    __slots__ = ("arrays", "kernel", "pages", "prepared", "values")
+
+    def __init__(self, kernel: Kernel, count: int, arrays: list[tuple[int, Any]], prepared: bool, pages: Any):
+        self.kernel, self.arrays, self.prepared, self.pages = kernel, arrays, prepared, pages
+        self.values = list[Any]([None] * count)
+        for at, array in arrays:
+            self.values[at] = array
 
 
 class _Limit:
@@ -182,15 +235,19 @@ def main(channel: int, leash: int, record: int) -> None:
     send(connection, ("ready", os.getpid()))
     while True:
         try:
-            (number, passport, *details), fds = receive(connection)
+            message, fds = receive(connection)
         except (EOFError, ConnectionError):
             return
         try:
-            if fds:
-                desk.map(fds[0])
-            if passport is not None:
-                desk.kernels[number] = open_kernel(passport)
-            answer = (True, desk.call(number, *details))
+            if len(message) == 2:
+                value = desk.repeat(*message)
+            else:
+                if fds:
+                    desk.map(fds[0])
+                value = desk.call(*message)
+            answer = DONE if value is None else packed((True, value))
+        except Reported as report:
+            answer = packed((False, Reported(*report.args)))
         except BaseException as error:
-            answer = (False, reply_of(error, desk.kernels[number].name if number in desk.kernels else "worker"))
-        send(connection, answer)
+            answer = packed((False, reply_of(error, desk.name_of(message))))
+        connection.sendall(answer)

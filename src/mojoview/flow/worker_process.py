@@ -16,7 +16,7 @@ from mojoview.flow import _crash
 from mojoview.flow.arena import Arena
 from mojoview.flow.autopsy import RECORD_BYTES, Autopsy, read_record
 from mojoview.flow.passport import Passport
-from mojoview.flow.worker import receive, send
+from mojoview.flow.worker import AGAIN, DONE, REPEAT, SHORT, packed, receive, send, unpack
 from mojoview.memory.errors import KernelError
 
 __all__ = ["WorkerProcess"]
@@ -48,7 +48,10 @@ class WorkerProcess:
     def __init__(self) -> None:
         self.kernels: dict[object, int] = {}
         self.arena: Arena | None = None
-        self.layouts: dict[Any, Any] = {}
+        self.layouts: dict[Any, Any] = {}  # routes of calls, by kernel and shapes
+        self.routes = set[int]()  # those that the worker knows
+        self._numbers = 0
+        self._asked: tuple[object, int, int] | None = None
         self._new_arena = False
         self._output = 0
         self.channel, theirs = socket.socketpair()
@@ -94,7 +97,7 @@ class WorkerProcess:
 
     def drop_arena(self) -> None:
         if self.arena is not None:
-            self.layouts.clear()
+            self.forget_routes()
             self.arena.close()
             self.arena = None
 
@@ -103,26 +106,44 @@ class WorkerProcess:
         if self.arena is not None and self.arena.nbytes > KEPT:
             self.drop_arena()
 
-    def ask(self, timeout: float | None, passport: Passport, *details: Any) -> None:
+    def forget_routes(self) -> None:
+        """The worker is told of all arrays anew."""
+        self.layouts.clear()
+        self.routes.clear()
+
+    def ask(self, timeout: float | None, passport: Passport, route: int, *details: Any) -> None:
         """Sends a call whose answer may take `timeout`; `ConnectionError` where the worker is gone."""
         number = self.kernels.get(passport.key)
         news = None
         if number is None:
-            number, news = len(self.kernels), passport
+            number, news = self._numbers, passport
+            self._numbers += 1
+        self._wait(timeout)
+        fd = self.arena.segment.fileno() if self._new_arena and self.arena else -1
+        send(self.channel, (number, news, route, *details), fd)
+        self._new_arena = False
+        self._asked = (passport.key, number, route)
+
+    def repeat(self, timeout: float | None, route: int, values: tuple[Any, ...]) -> None:
+        """The same for a call like one that it has made; only `values` are new."""
+        self._wait(timeout)
+        self._asked = None
+        only_arrays = values.count(None) == len(values)
+        self.channel.sendall(REPEAT.pack(AGAIN, route) if only_arrays else packed((route, values)))
+
+    def _wait(self, timeout: float | None) -> None:
         if timeout != self._timeout:
             self.channel.settimeout(timeout)
             self._timeout = timeout
-        send(
-            self.channel,
-            (number, news, *details),
-            self.arena.segment.fileno() if self._new_arena and self.arena else -1,
-        )
-        self._new_arena = False
-        self.kernels[passport.key] = number
 
     def answer(self) -> tuple[bool, Any]:
         """The reply; TimeoutError where there is none in time, EOFError or ConnectionError where the worker is gone."""
-        (done, value), _ = receive(self.channel)
+        data = self.channel.recv(SHORT)
+        done, value = (True, None) if data == DONE else unpack(self.channel, data)
+        if done and self._asked is not None:  # what it was told of it has understood
+            key, number, route = self._asked
+            self.kernels[key] = number
+            self.routes.add(route)
         return bool(done), value
 
     def begin(self) -> int:
@@ -135,7 +156,7 @@ class WorkerProcess:
 
     def output(self) -> str:
         """What it has printed since it was asked last."""
-        size = os.fstat(self.log).st_size
+        size = os.lseek(self.log, 0, os.SEEK_END)  # cheaper than fstat(); the worker appends wherever this points
         if size == 0:
             return ""
         text = os.pread(self.log, TAIL, max(0, size - TAIL)).decode("utf-8", "replace")

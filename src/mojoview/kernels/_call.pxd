@@ -107,3 +107,7 @@ cdef void let_go(mv_frame *frame) noexcept
 cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1
 cdef int raise_status(object signature, int64_t word) except -1
 cdef object python_value(mv_value value, const mv_desc *d)
+
+# The parts of a call; `own`: one object for each parameter.
+cdef int check_bound(Kernel self, tuple own) except -1
+cdef object invoke_bound(Kernel self, tuple own, dict options)

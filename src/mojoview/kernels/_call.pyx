@@ -350,8 +350,6 @@ cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, P
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
     """With keywords, defaults or options."""
-    cdef mv_run run
-    cdef mv_value option
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
@@ -360,10 +358,21 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         own, options = bind(self.signature, self.call_form, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
-    threads = options.get("threads")
     back, message = None, None
     if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
         own, back, message = self.plan.prepare(own)
+    try:
+        result = invoke_bound(self, own, options)
+    except BaseException as error:
+        raise told(error, message)
+    return outcome(result, back) if back else result
+
+
+cdef object invoke_bound(Kernel self, tuple own, dict options):
+    """`own`: one object for each parameter, prepared; `options`: those of the kernel, all of them."""
+    cdef mv_run run
+    cdef mv_value option
+    threads = options.get("threads")
     run.threads = thread_count(threads)
     if self.foreign.address and threads is None:
         run.threads = 1
@@ -376,11 +385,7 @@ cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, Py
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
-    try:
-        result = invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
-    except BaseException as error:
-        raise told(error, message)
-    return outcome(result, back) if back else result
+    return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
 
 
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
@@ -430,7 +435,7 @@ cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *fra
         else:
             convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
                     frame.args[self.common].dtype_bits, &frame.values[k])
-    if run is NULL:  # check_arguments()
+    if run is NULL:  # check_bound()
         return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
@@ -899,31 +904,14 @@ cdef class Kernel:
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
 
 
-def check_arguments(Kernel kernel not None, tuple own):
-    """check_arguments(kernel, own)
-
-    The whole check of a call, without the call.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    own : tuple
-        One object for each parameter of the signature. Borrowed for the check.
-
-    Raises
-    ------
-    MojoViewError
-        What the call would raise for these arguments.
-
-    Notes
-    -----
-    A kernel whose calls go to a Python function checks for itself when it runs. Thread safety: any thread.
-    """
+cdef int check_bound(Kernel self, tuple own) except -1:
+    """The check of a call alone."""
     cdef mv_frame frame
     cdef mv_value option
     option.i64 = 0
-    if kernel.handler is None:
-        invoke_slowly(kernel, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+    if self.handler is None:
+        invoke_slowly(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+    return 0
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):

@@ -9,6 +9,7 @@ import numpy as np
 
 from mojoview.kernels._call import Kernel
 from mojoview.kernels.arguments import Plan
+from mojoview.kernels.asynchrony import calls
 from mojoview.kernels.binding import call_form
 from mojoview.kernels.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError, DTypeError
@@ -178,6 +179,29 @@ cdef class KernelFamily:
                 return kernel
         raise DTypeError(f"{self.name}(): no kernel for {', '.join([f'{n}: {d}' for n, d in known.items()])}; there are: "
                          + "; ".join(map(str, self.signatures)))
+
+    def canary(self, reference, **options):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+
+        The family, with a Python reference run beside it on a sample of the calls, whatever their dtypes: see
+        `mojoview.kernels.canary.watch`.
+        """
+        from mojoview.kernels.canary import watch
+        return watch(self, reference, **options)
+
+    def submit(self, *args, **options):
+        """submit(*args, **options)
+
+        As `Kernel.submit`; that no kernel takes the arguments is told by the future.
+        """
+        return calls().submit(self, args, options)
+
+    def aio(self, *args, **options):
+        """aio(*args, **options)
+
+        As `Kernel.aio`.
+        """
+        return calls().aio(self, args, options)
 
 
 cdef object dtype_of(object obj):

@@ -1,7 +1,8 @@
 """Compiled kernels on disk: one directory per content key, in a directory that only its owner can write to.
 
 An entry is a shared object and a JSON file that describes it. It appears by one rename, is verified against its
-checksums whenever it is read, and is built again where they do not match.
+checksums when it is read, and is built again where they do not match. Beside it lie directories of the same kind for
+stamps of imports and for source texts; their size counts too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from mojoview.memory.errors import ArgumentError, CacheError, CompileTimeoutErro
 __all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files"]
 
 LIBRARY, DESCRIPTION = "kernels.so", "kernels.json"
+STAMPS, SOURCES = "imports", "sources"  # beside the entries
+IN_USE = 3600  # seconds in which a source text may still be waiting for its compiler
 DEFAULT_LIMIT = 1 << 30  # some ten thousand kernels
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError)  # of what was read
 ROOM_TO_COMPILE, FILES_TO_COMPILE = 32 << 20, 64
@@ -116,9 +119,10 @@ class Cache:
             It cannot be made.
         """
         cache_limit()
-        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            root.mkdir(mode=0o700)
+        if not os.path.lexists(root):
+            root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                root.mkdir(mode=0o700)
         above = root.parent.stat()
         replaceable = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
         if above.st_uid not in (os.geteuid(), 0) or replaceable:
@@ -135,11 +139,14 @@ class Cache:
                              f" got {stat.S_IMODE(info.st_mode):o}; chmod 700 {root}")
         return cls(root)
 
-    def get(self, key: str) -> tuple[Path, Exports] | None:
-        """The library and the kernels of an entry; None where there is none or it is damaged."""
+    def get(self, key: str, *, unchanged: bool = False) -> tuple[Path, Exports] | None:
+        """The library and the kernels of an entry; None where there is none or it is damaged.
+
+        `unchanged` says that both files are known to be as they were when they were last verified.
+        """
         entry = self.root / key
         try:
-            found = entry / LIBRARY, _verified(entry, key)
+            found = entry / LIBRARY, _read(_body(entry)) if unchanged else _verified(entry, key)
             with suppress(OSError):  # one that may only be read has nobody who would make room in it either
                 os.utime(entry)
             return found
@@ -184,24 +191,33 @@ class Cache:
     def make_room(self, limit: int, *, keep: str | None = None) -> list[Entry]:
         """Removes the least recently used entries until the rest take no more than `limit` bytes.
 
-        Entries whose library a running process of this user has loaded stay, as do `keep` and whatever is being made at
-        this moment; so the rest may be larger than the limit.
+        Stamps and source texts count, and go, as entries do. Entries whose library a running process of this user has
+        loaded stay, as do `keep`, source texts of the last hour and whatever is being made at this moment; so the rest
+        may be larger than the limit.
 
         Returns
         -------
         list of Entry
             What was removed.
         """
-        entries = self.entries()
-        excess, removed = sum(entry.bytes for entry in entries) - limit, list[Entry]()
+        entries = [(store, entry) for store in (self, *self.beside()) for entry in store.entries()]
+        excess, removed = sum(entry.bytes for _, entry in entries) - limit, list[Entry]()
         loaded = loaded_files() if excess > 0 else set[str]()
-        for entry in entries:
+        for store, entry in sorted(entries, key=lambda each: (each[1].used, each[1].key)):
             if excess <= 0:
                 break
-            if entry.key != keep and str(self.root / entry.key / LIBRARY) not in loaded and self.remove(entry.key):
+            if store is self:
+                stays = entry.key == keep or str(self.root / entry.key / LIBRARY) in loaded
+            else:
+                stays = store.root.name == SOURCES and entry.used > time.time() - IN_USE
+            if not stays and store.remove(entry.key):
                 removed.append(entry)
                 excess -= entry.bytes
         return removed
+
+    def beside(self) -> list[Cache]:
+        """The directories of stamps and of source texts that are there, held to their owner as this one is."""
+        return [Cache.open(place) for place in map(self.root.with_name, (STAMPS, SOURCES)) if place.is_dir()]
 
     def remove(self, key: str) -> bool:
         """Takes an entry away in one step; False where it is being made at this moment, or gone.
@@ -320,14 +336,25 @@ def _describe(key: str, library: Path, exports: Exports) -> dict[str, Any]:
     return {**body, "seal": seal(body)}
 
 
+def _body(entry: Path) -> dict[str, Any]:
+    with open(f"{entry}/{DESCRIPTION}", "rb", buffering=0) as file:
+        body: dict[str, Any] = json.loads(file.read())
+    return body
+
+
+def _read(body: dict[str, Any]) -> Exports:
+    kernels = {s.name: s for s in map(read_signature, body["kernels"])}
+    refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
+    return Exports(kernels, refused, str(body["doc"]))
+
+
 def _verified(entry: Path, key: str) -> Exports:
-    body = json.loads((entry / DESCRIPTION).read_bytes())
+    body = _body(entry)
     if body.pop("seal") != seal(body) or body["key"] != key:
         raise KernelValueError("the description does not carry its own checksum")
     if _digest((entry / LIBRARY).read_bytes()) != body["library"]:
         raise KernelValueError("the library is not the one described")
-    kernels = {s.name: s for s in map(read_signature, body["kernels"])}
-    refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
-    if not kernels.keys() <= read_elf(entry / LIBRARY).exports:
+    exports = _read(body)
+    if not exports.kernels.keys() <= read_elf(entry / LIBRARY).exports:
         raise KernelValueError("the library lacks a kernel of the description")
-    return Exports(kernels, refused, str(body["doc"]))
+    return exports

@@ -19,6 +19,7 @@ from mojoview.memory.errors import ArgumentError, CanaryError, KernelError, Mojo
 
 if TYPE_CHECKING:
     from mojoview.kernels._call import Kernel
+    from mojoview.kernels._family import KernelFamily
 
 __all__ = ["Canary", "Mismatch", "watch"]
 
@@ -79,11 +80,11 @@ class _Call:
 class Canary:
     """A kernel, and a Python function that does the same, run side by side on a sample of the calls.
 
-    Made by `Kernel.canary`; called as the kernel is.
+    Made by `Kernel.canary` and `KernelFamily.canary`; called as the kernel is.
 
     Attributes
     ----------
-    kernel : Kernel
+    kernel : Kernel or KernelFamily
     reference : callable
     state : {"watching", "promoted", "fallback"}
         "promoted": enough checked calls agreed, and none is checked any more. "fallback": only the reference is called.
@@ -98,8 +99,9 @@ class Canary:
     Thread safety: any thread. Arrays that other threads write to during a checked call look like disagreements.
     """
 
-    def __init__(self, kernel: Kernel, reference: Callable[..., Any], *, sample: float, rtol: float | None, atol: float,
-                 on_mismatch: Reaction, promote_after: int | None, directory: Path | None, seed: int | None):
+    def __init__(self, kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sample: float,
+                 rtol: float | None, atol: float, on_mismatch: Reaction, promote_after: int | None,
+                 directory: Path | None, seed: int | None):
         self.kernel, self.reference = kernel, reference
         self.calls = self.checked = self.unchecked = self.mismatches = 0
         self.state: Literal["watching", "promoted", "fallback"] = "watching"
@@ -310,9 +312,10 @@ class Canary:
         return path
 
 
-def watch(kernel: Kernel, reference: Callable[..., Any], *, sample: float = 0.01, rtol: float | None = None,
-          atol: float = 0.0, on_mismatch: Reaction = "fallback", promote_after: int | None = None,
-          directory: str | os.PathLike[str] | None = None, seed: int | None = None) -> Canary | Kernel:
+def watch(kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sample: float = 0.01,
+          rtol: float | None = None, atol: float = 0.0, on_mismatch: Reaction = "fallback",
+          promote_after: int | None = None, directory: str | os.PathLike[str] | None = None,
+          seed: int | None = None) -> Canary | Kernel | KernelFamily:
     """kernel.canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None,
     directory=None, seed=None)
 
@@ -345,7 +348,7 @@ def watch(kernel: Kernel, reference: Callable[..., Any], *, sample: float = 0.01
 
     Returns
     -------
-    Canary or Kernel
+    Canary, Kernel or KernelFamily
         Called as the kernel is; owns a reference to both.
 
     Raises

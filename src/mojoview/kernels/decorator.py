@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, o
 import numpy as np
 
 from mojoview.kernels._call import Kernel
+from mojoview.kernels._family import KernelFamily
 from mojoview.kernels.hook import MODULE
 from mojoview.kernels.loader import load
 from mojoview.kernels.module import KernelModule
 from mojoview.kernels.signature import Param, Signature
-from mojoview.kernels.text import load_text
 from mojoview.memory.errors import ArgumentError
 from mojoview.views import View
 
@@ -41,7 +41,7 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
 
     Attributes
     ----------
-    kernel : Kernel
+    kernel : Kernel or KernelFamily
     reference : callable
         The decorated function.
 
@@ -57,10 +57,10 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
         def __call__(self, *args: P.args, **keywords: P.kwargs) -> R: ...
 
     @property
-    def kernel(self) -> Kernel:
-        return typing.cast(Kernel, self.func)
+    def kernel(self) -> Kernel | KernelFamily:
+        return typing.cast(Kernel | KernelFamily, self.func)
 
-    def canary(self, reference: Callable[..., Any] | None = None, **options: Any) -> Canary | Kernel:
+    def canary(self, reference: Callable[..., Any] | None = None, **options: Any) -> Canary | Kernel | KernelFamily:
         """canary(reference=None, **options)
 
         `Kernel.canary`, with the decorated function as the reference where none is given.
@@ -82,8 +82,9 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
 
 @overload
 def kernel(  # type: ignore[overload-overlap]  # nothing is both a function and one of these
-        where: str | os.PathLike[str] | KernelModule | ModuleType | Kernel | None = ..., /, *, name: str | None = ...,
-        source: str | None = ..., flags: Sequence[str] = ..., progress: Callable[[str], None] | None = ...,
+        where: str | os.PathLike[str] | KernelModule | ModuleType | Kernel | KernelFamily | None = ..., /,
+        *, name: str | None = ..., source: str | None = ..., flags: Sequence[str] = ...,
+        progress: Callable[[str], None] | None = ...,
         timeout: float = ...) -> Callable[[Callable[P, R]], BoundKernel[P, R]]: ...
 @overload
 def kernel(where: Callable[P, R], /) -> BoundKernel[P, R]: ...
@@ -100,11 +101,11 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
 
     Parameters
     ----------
-    where : path-like, KernelModule, module or Kernel
+    where : path-like, KernelModule, module, Kernel or KernelFamily
         A .mojo file, relative to the file of the function; what `load` returns; a module that the import hook made; or
         the kernel itself. Without it, and without `source`: the file of the function with .mojo in place of .py.
     name : str, optional
-        Of the export; the function's name by default.
+        Of the export, or of a family of exports; the function's name by default.
     source : str, optional
         Mojo text instead of a file.
     flags, progress, timeout
@@ -128,7 +129,8 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
     Annotations: `float`, `int`, `bool` for a scalar of that kind, a NumPy scalar type for exactly it;
     `NDArray[np.float64]` for an array of that dtype, `np.ndarray` or `View` for any; `Annotated[..., "in"]`, "inout" or
     "out" also says what happens to it; `Any` fits everything; `None` is the result of a kernel that returns nothing or
-    a status. Thread safety: any thread.
+    a status. A family is bound whole where the annotations agree with at least one of its kernels; `name` picks one
+    of them by its own name, such as "scale_f32". Thread safety: any thread.
 
     Examples
     --------
@@ -155,7 +157,8 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
             raise ArgumentError(f"kernel(): expected a Python function, got {type(function).__name__}")
         found = _export(where, name or function.__name__, source, function,
                         {"flags": flags, "progress": progress, "timeout": timeout})
-        if wrong := disagreements(function, found.signature):
+        members = found.kernels if isinstance(found, KernelFamily) else (found,)
+        if wrong := min((disagreements(function, member.signature) for member in members), key=len):
             raise ArgumentError(f"kernel(): the function {function.__name__}{inspect.signature(function)} and the"
                                 f" export {found.signature} do not agree: {'; '.join(wrong)}")
         bound = BoundKernel[P, R](found)
@@ -166,23 +169,28 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
     return bind
 
 
-def _export(where: Any, name: str, source: str | None, function: FunctionType, options: dict[str, Any]) -> Kernel:
-    if isinstance(where, Kernel):
+def _export(where: Any, name: str, source: str | None, function: FunctionType,
+            options: dict[str, Any]) -> Kernel | KernelFamily:
+    if isinstance(where, Kernel | KernelFamily):
         return where
     if source is not None:
-        return load_text(source, **options)[name]
+        return _of(load(source=source, **options), name)
     if isinstance(where, KernelModule):
-        return where[name]
+        return _of(where, name)
     if (imported := getattr(where, MODULE, None)) is not None:
-        return typing.cast(Kernel, imported[name])
+        return _of(imported, name)
     if where is not None and not isinstance(where, str | os.PathLike):
-        raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module or a Kernel, got"
-                            f" {type(where).__name__}")
+        raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
+                            f" KernelFamily, got {type(where).__name__}")
     home = getattr(sys.modules.get(function.__module__), "__file__", None)  # a notebook has none
     if where is None and home is None:
         raise ArgumentError("kernel(): the function stands in no file; say where the export is")
     path = Path(home or "x").parent / where if where is not None else Path(home or "x").with_suffix(".mojo")
-    return load(path, **options)[name]
+    return _of(load(path, **options), name)
+
+
+def _of(module: KernelModule, name: str) -> Kernel | KernelFamily:
+    return typing.cast(Kernel | KernelFamily, module[name])
 
 
 def disagreements(function: Callable[..., Any], signature: Signature) -> list[str]:

@@ -47,7 +47,8 @@ def enable_hook(*, flags: Sequence[str] = (), progress: Callable[[str], None] | 
     ----------
     flags, progress, timeout
         As for `load`, for every module that this hook imports. The directory in which the top-level name was found is
-        given to the compiler with -I, so that `from mykernels.util import f` works in Mojo as well.
+        given to the compiler with -I, so that `from mykernels.util import f` works in Mojo as well. In a package of
+        Mojo, one with an `__init__.mojo`, so does `from .util import f`.
 
     Returns
     -------
@@ -143,7 +144,6 @@ class Hook(MetaPathFinder):
         return spec_from_file_location(fullname, file, loader=loader,
                                        submodule_search_locations=[os.path.dirname(file)] if package else None)
 
-
     def _python_has(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> bool:
         """Whether a finder after this one knows a module of that name; those before it were asked already. A namespace
         package is no module: any directory at all is one."""
@@ -170,6 +170,11 @@ def _find(name: str, path: Iterable[object]) -> str | None:
                 if os.path.isfile(file):
                     return file if os.path.isabs(file) else os.path.abspath(file)
     return None
+
+
+def _offered(kernels: Any) -> list[str]:
+    """The names of all kernels, and of those that are one for several dtypes."""
+    return [*kernels, *getattr(kernels, "families", ())]
 
 
 def _bytes(file: str) -> bytes:
@@ -215,14 +220,15 @@ class KernelLoader(InspectLoader):
                 raise KernelImportError(f"cannot import {self.name}: {error}", name=self.name, path=self.path,
                                         diagnostics=getattr(error, "diagnostics", ())) from error
         names, old = vars(module), vars(module).get(MODULE, {})
-        for name in old:  # reloaded
+        for name in _offered(old):  # reloaded
             if names.get(name) is old[name]:
                 del names[name]
         names[MODULE] = kernels
         names["__doc__"] = kernels.__doc__ if self._compiled else None
-        names["__all__"] = [name for name in kernels if not name.startswith("_")]
+        offered = _offered(kernels)
+        names["__all__"] = [name for name in offered if not name.startswith("_")]
         names["__getattr__"] = self._missing(kernels)
-        names.update({name: kernels[name] for name in kernels if name not in ("__getattr__", "__all__", MODULE)})
+        names.update({name: kernels[name] for name in offered if name not in ("__getattr__", "__all__", MODULE)})
 
     def _load(self, flags: list[str]) -> KernelModule:
         kernels = recall(self.path, flags)

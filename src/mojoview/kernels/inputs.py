@@ -5,15 +5,17 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
+import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mojoview.kernels.cache import Cache, cache_directory
+from mojoview.kernels.cache import SOURCES, Cache, cache_directory
 from mojoview.kernels.include import get_mojo_include
 from mojoview.kernels.source import outline_of
 from mojoview.memory.errors import ArgumentError, MojoViewError
@@ -82,7 +84,16 @@ class Inputs:
         if is_package:
             return cls.of_package(package, name)
         file = _file(path)
+        if (outermost := _package_of(file)) and _is_relative(file):
+            return cls.of_member(file, outermost, name)
         return cls(file, file, name or file.stem, ((file, ""),), (file.parent,))
+
+    @classmethod
+    def of_member(cls, file: Path, package: Path, name: str | None) -> Inputs:
+        """A module whose imports mean something only within its package: the compiler meets it there."""
+        dotted = ".".join(file.relative_to(package.parent).with_suffix("").parts)
+        root = keep(root_of([(file, dotted.removesuffix(".__init__"))]), ROOT)
+        return cls(root, file, name or file.stem, ((file, dotted),), (package.parent, file.parent), package)
 
     @classmethod
     def of_package(cls, package: Path, name: str | None) -> Inputs:
@@ -147,6 +158,20 @@ def _file(path: Any) -> Path:
     return file
 
 
+def _package_of(file: Path) -> Path | None:
+    """The outermost package of Mojo that a file is in."""
+    inside = list(itertools.takewhile(lambda d: (d / "__init__.mojo").is_file(), file.parents))
+    parts = [*(d.name for d in inside), file.stem]
+    return inside[-1] if inside and all(map(str.isidentifier, parts)) and parts[-2] != "mojoview" else None
+
+
+def _is_relative(file: Path) -> bool:
+    try:
+        return any(module.startswith(".") for module in outline_of(file).modules)
+    except OSError:
+        return False  # whoever compiles it says why it cannot be read
+
+
 def root_of(members: Sequence[tuple[Path, str]]) -> str:
     """A Mojo file that refers to every export of other files: the compiler leaves out what nothing refers to."""
     imports, uses, seen = list[str](), list[str](), dict[str, Path]()
@@ -172,7 +197,7 @@ def keep(text: str, name: str) -> Path:
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(data).hexdigest()[:16]
     try:
-        root = Cache.open(cache_directory().with_name("sources")).root
+        root = Cache.open(cache_directory().with_name(SOURCES)).root
         return _write(root / digest, name, data)
     except OSError as error:
         if isinstance(error, MojoViewError):
@@ -195,4 +220,6 @@ def _write(folder: Path, name: str, data: bytes) -> Path:
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as fresh:
             fresh.write(data)
         os.replace(fresh.name, file)
+    with suppress(OSError):
+        os.utime(folder)  # the cache makes room by what was used the longest ago
     return file

@@ -15,7 +15,7 @@ from mojoview.kernels.build import Build
 from mojoview.kernels.cache import LIBRARY, Cache, cache_directory
 from mojoview.kernels.compiler import find_compiler
 from mojoview.kernels.exports import Exports
-from mojoview.kernels.module import KernelModule
+from mojoview.kernels.module import KernelModule, Places
 from mojoview.kernels.opening import open_library
 from mojoview.memory.errors import ArgumentError, KernelCompileError, KernelError, MojoViewError
 
@@ -147,7 +147,8 @@ def _cached(cache: Cache, key: str, build: Build) -> KernelModule | None:
 
 
 def _module(build: Build, library: Path | None, handle: ctypes.CDLL, exports: Exports) -> KernelModule:
-    return KernelModule(build.inputs.path, library, handle, exports, name=build.inputs.name, sources=build.sources())
+    places = Places.of(build.sources())
+    return KernelModule(build.inputs.path, library, handle, exports, name=build.inputs.name, places=places)
 
 
 def _compiled(cache: Cache | None, key: str, build: Build, progress: Callable[[str], None] | None,

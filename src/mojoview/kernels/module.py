@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +18,37 @@ if TYPE_CHECKING:
     from mojoview.kernels._family import KernelFamily
     from mojoview.kernels.exports import Exports
 
-__all__ = ["KernelModule"]
+__all__ = ["KernelModule", "Places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What the source says beside the kernels' signatures.
+
+    Attributes
+    ----------
+    exports : mapping of str to (Path, int)
+        The file and the line in which the `def` of each export stands.
+    statuses : mapping of str to (int, str)
+        Codes and docstrings of the statuses that the files declare; the first file to name one counts.
+    """
+
+    exports: Mapping[str, tuple[Path, int]]
+    statuses: Mapping[str, tuple[int, str]]
+
+    @classmethod
+    def of(cls, sources: Sequence[Path]) -> Places:
+        exports, statuses = dict[str, tuple[Path, int]](), dict[str, tuple[int, str]]()
+        for file in sources:
+            try:
+                found = outline_of(file)
+            except OSError:
+                continue  # gone since it was compiled; its failures then have no line
+            for export in found.exports:
+                exports.setdefault(export.symbol, (file, export.defined))
+            for name, declared in found.statuses.items():
+                statuses.setdefault(name, declared)
+        return cls(exports, statuses)
 
 
 class KernelModule:
@@ -62,17 +93,17 @@ class KernelModule:
     errors: ErrorTable
 
     def __init__(self, path: Path, library: Path | None, handle: ctypes.CDLL, exports: Exports, *,
-                 name: str | None = None, sources: Sequence[Path] = ()):
+                 name: str | None = None, places: Places | None = None):
         from mojoview.kernels._call import Kernel
         from mojoview.kernels.families import families_of
 
-        places, statuses = _places(sources)
-        self.errors = ErrorTable(statuses)
+        places = places or Places({}, {})
+        self.errors = ErrorTable(places.statuses)
         kernels, refused = dict[str, Kernel](), dict(exports.refused)
         for symbol, signature in exports.kernels.items():
             address = ctypes.cast(handle[symbol], ctypes.c_void_p).value or 0
             try:
-                origin = Origin(self.errors, *places.get(symbol, ()))
+                origin = Origin(self.errors, *places.exports.get(symbol, ()))
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle, origin=origin)
             except (MojoViewError, ValueError) as error:
                 refused[symbol] = str(error)
@@ -80,10 +111,11 @@ class KernelModule:
         self.name = name or path.stem
         self.families = MappingProxyType(families_of(kernels, refused))
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)
-        self._files = {symbol: place[0].name for symbol, place in places.items()}
+        self._files = {symbol: place[0].name for symbol, place in places.exports.items()}
         # found without a call of __getattr__, which takes longer than the kernel's checks
-        own = {*dir(type(self)), *vars(self)}
-        vars(self).update({name: found for name, found in {**self.families, **kernels}.items() if name not in own})
+        own, kind = vars(self), type(self)
+        own.update({name: found for name, found in {**self.families, **kernels}.items()
+                    if name not in own and not hasattr(kind, name)})
 
     def __getattr__(self, name: str) -> Any:
         # only what is no attribute comes here; before __init__ has run (copy, pickle) there are no kernels yet
@@ -124,18 +156,3 @@ class KernelModule:
         lines += [f"  {name}: {', '.join(k.name for k in family.kernels)}" for name, family in self.families.items()]
         lines += [f"  {symbol}: refused, {reason}" for symbol, reason in self.refused.items()]
         return "\n".join([f"<KernelModule of {self.path.name}, {len(self)} kernels>", *lines])
-
-
-def _places(sources: Sequence[Path]) -> tuple[dict[str, tuple[Path, int]], dict[str, tuple[int, str]]]:
-    """Where each export stands, and the statuses that the files declare; the first file to name one counts."""
-    places, statuses = dict[str, tuple[Path, int]](), dict[str, tuple[int, str]]()
-    for file in sources:
-        try:
-            found = outline_of(file)
-        except OSError:
-            continue  # gone since it was compiled; its failures then have no line
-        for export in found.exports:
-            places.setdefault(export.symbol, (file, export.defined))
-        for name, declared in found.statuses.items():
-            statuses.setdefault(name, declared)
-    return places, statuses

@@ -18,9 +18,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mojoview.kernels._call import Kernel
+from mojoview.kernels._family import KernelFamily
 from mojoview.kernels.agreement import difference
+from mojoview.kernels.loader import load
 from mojoview.kernels.module import KernelModule
-from mojoview.kernels.text import load_text
 from mojoview.memory.errors import ArgumentError, KernelCompileError
 
 __all__ = ["Magics", "Timing"]
@@ -61,14 +62,14 @@ class Magics:
         if asked.name is not None and not asked.name.isidentifier():
             raise ArgumentError(f"%%mojo: expected the name of a variable, got {asked.name!r}")
         try:
-            module = load_text("\n" + cell, flags=asked.flags, progress=print if asked.progress else None,
-                               timeout=asked.timeout)
+            module = load(source="\n" + cell, name="cell", flags=asked.flags,
+                          progress=print if asked.progress else None, timeout=asked.timeout)
         except KernelCompileError as error:
             # what IPython shows: the compiler's words, without the frames that led to the compiler
-            words = f"{type(error).__name__}: " + re.sub(r"(?m)^\S*/(cell\.mojo:)", r"\1", str(error))
+            words = f"{type(error).__name__}: " + re.sub(r"(?m)^/.*?/(cell\.mojo:)", r"\1", str(error))
             error._render_traceback_ = words.splitlines  # type: ignore[attr-defined]
             raise
-        names: dict[str, Any] = dict(module.kernels)
+        names: dict[str, Any] = {**module.families, **module.kernels}
         if asked.name is not None:
             names[asked.name] = module
         self.shell.push(names)
@@ -114,7 +115,7 @@ class Magics:
         args, keywords = _evaluator(catch, {**names, "__arguments": lambda *a, **k: (a, k)})()
         kernel = getattr(function, "kernel", function)
         sides = []
-        for call in (kernel if isinstance(kernel, Kernel) else function, reference):
+        for call in (kernel if isinstance(kernel, Kernel | KernelFamily) else function, reference):
             own = ([_copy(a) for a in args],
                    {name: _copy(a) for name, a in keywords.items() if name != "threads" or call is not reference})
             sides.append((_caller(call, *own), own))

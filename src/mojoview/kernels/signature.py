@@ -13,6 +13,7 @@ __all__ = ["Param", "Signature", "Size", "check_signature"]
 Role = Literal["in", "inout", "out", "value"]
 Passing = Literal["descriptor", "pointer", "value"]
 Shapes = Literal["equal", "free"]
+ROLES, PASSINGS, SHAPES = map(get_args, (Role, Passing, Shapes))  # as tuples
 MOST_DIMENSIONS = 8  # abi.h
 
 
@@ -125,15 +126,15 @@ def check_signature(signature: Any) -> None:
         raise ArgumentError(f"{where}: params: expected a tuple of Param, got {signature.params!r}")
     if not isinstance(signature.result, str):
         raise ArgumentError(f"{where}: result: expected a str, got {signature.result!r}")
-    if signature.shapes not in get_args(Shapes):
-        raise ArgumentError(f"{where}: shapes: expected one of {get_args(Shapes)}, got {signature.shapes!r}")
+    if signature.shapes not in SHAPES:
+        raise ArgumentError(f"{where}: shapes: expected one of {SHAPES}, got {signature.shapes!r}")
     for param in signature.params:
         of = f"{where}: parameter {param.name!r}"
         if not isinstance(param.name, str) or not isinstance(param.dtype, str):
             raise ArgumentError(f"{of}: expected name and dtype to be str, got dtype {param.dtype!r}")
-        if param.role not in get_args(Role) or param.passing not in get_args(Passing):
+        if param.role not in ROLES or param.passing not in PASSINGS:
             raise ArgumentError(
-                f"{of}: expected a role of {get_args(Role)} and passing of {get_args(Passing)}, "
+                f"{of}: expected a role of {ROLES} and passing of {PASSINGS}, "
                 f"got {param.role!r} and {param.passing!r}"
             )
         if (param.role == "value") != (param.passing == "value"):

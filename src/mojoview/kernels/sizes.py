@@ -24,6 +24,8 @@ def plan_sizes(signature: Signature, most: int) -> list[Plan]:
     ArgumentError, KernelValueError
         The sizes contradict the parameters, or are more than `most` arguments together with them.
     """
+    if not signature.sizes and len(signature.params) <= most:
+        return []
     arrays = {p.name: k for k, p in enumerate(p for p in signature.params if p.role != "value")}
     params = {p.name: p for p in signature.params}
     passed = {size.place for size in signature.sizes if size.place is not None}
