@@ -205,6 +205,10 @@ def test_guard_words(index, where, x, y):
         {"finite": "maybe", "safety": "strict"},
         {"isolate": False, "timeout": 1},
         {"isolate": "yes"},
+        {"isolate": 1},
+        {"isolate": np.ones(2)},
+        {"safety": np.ones(2)},
+        {"finite": np.ones(2), "safety": "strict"},
         {"no_such_option": 1, "isolate": True},
     ],
     ids=str,
@@ -249,3 +253,9 @@ def test_a_worker_is_kept_and_what_a_kernel_prints_is_passed_on(y, capsys):
     safe("talks", y, isolate=True)
     assert capsys.readouterr().out == "a word from the kernel\n"
     assert y[0] == 1
+
+
+@pytest.mark.parametrize("timeout", [1e300, 10**400], ids=["float", "int"])
+def test_a_timeout_of_ages(timeout, x, y):
+    safe("doubled", x, y, timeout=timeout)
+    np.testing.assert_array_equal(y, 2 * x)

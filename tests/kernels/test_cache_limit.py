@@ -10,7 +10,7 @@ import pytest
 
 import mojoview as mv
 from mojoview.kernels import cache
-from mojoview.memory.errors import ArgumentError
+from mojoview.memory.errors import ArgumentError, CacheError
 
 LOAD = "import sys, mojoview as mv; sys.exit(mv.load(sys.argv[1]).add(1.5, 2.0) != 3.5)"
 KEYS = [f"{k}" * 40 for k in range(5)]
@@ -246,3 +246,9 @@ def test_a_source_in_a_read_only_place_is_no_obstacle(fake, tmp_path):
     assert len(fake.builds) == 1
     assert mv.load(fake.source).add(1, 2) == 3
     assert len(fake.builds) == 1
+
+
+def test_a_cache_of_nobody_is_refused(monkeypatch):
+    monkeypatch.setenv("MOJOVIEW_CACHE_DIR", "~no-such-user-here/cache")
+    with pytest.raises(CacheError, match="MOJOVIEW_CACHE_DIR"):
+        cache.cache_directory()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["safe_call"]
 
+LONGEST = 1e8  # seconds, three years: clocks and poll() take no more than some such number
+
 
 def safe_call(
     kernel: Kernel | KernelFamily | BoundKernel[..., Any],
@@ -108,19 +110,19 @@ def safe_call(
         ):
             raise ArgumentError(f"{where}: memory_limit: expected a number of bytes, got {memory_limit!r}")
         memory_limit = index(memory_limit)
-    if safety not in ("standard", "strict"):
+    if not isinstance(safety, str) or safety not in ("standard", "strict"):
         raise ArgumentError(f"{where}: safety: expected 'standard' or 'strict', got {safety!r}")
-    if finite not in ("allow", "raise") or (finite == "raise" and safety != "strict"):
+    if not isinstance(finite, str) or finite not in ("allow", "raise") or (finite == "raise" and safety != "strict"):
         raise ArgumentError(f"{where}: finite: expected 'allow', or 'raise' with safety='strict', got {finite!r}")
     limited = timeout is not None or memory_limit is not None
-    if isolate not in (None, True, False) or (isolate is False and limited):
-        raise ArgumentError(
-            f"{where}: isolate: timeout and memory_limit need a worker process, got isolate={isolate!r}"
-        )
+    if isolate is not None and not isinstance(isolate, bool):
+        raise ArgumentError(f"{where}: isolate: expected None, True or False, got {isolate!r}")
+    if isolate is False and limited:
+        raise ArgumentError(f"{where}: isolate: timeout and memory_limit need a worker process, got isolate=False")
     strict = safety == "strict"
     if isolate or limited:
         run_isolated = _isolated()
-        seconds = None if timeout is None else float(timeout)
+        seconds = None if timeout is None else float(min(timeout, LONGEST))
         with take_apart(kernel, args, options, strict) as call:
             return run_isolated(call, seconds, memory_limit, strict, finite == "raise")
     if strict:

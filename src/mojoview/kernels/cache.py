@@ -52,7 +52,10 @@ def cache_directory() -> Path:
     Thread safety: may be called from any thread.
     """
     if named := os.environ.get("MOJOVIEW_CACHE_DIR"):
-        return Path(named).expanduser().absolute() / "mojo"
+        try:
+            return Path(named).expanduser().absolute() / "mojo"
+        except RuntimeError as error:  # ~nobody
+            raise CacheError(f"MOJOVIEW_CACHE_DIR={named!r}: {error}") from error
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "mojoview" / "mojo"
 

@@ -320,7 +320,7 @@ class CompileTimeoutError(KernelCompileError, TimeoutError):
 
 
 class CacheError(KernelError, OSError):
-    """The directory for compiled kernels cannot be trusted: somebody else could write to it."""
+    """The directory for compiled kernels is no place, or cannot be trusted: somebody else could write to it."""
 
 
 class KernelAttributeError(KernelError, AttributeError):
