@@ -133,7 +133,7 @@ def _picture(title: str, facts: Sequence[Fact], rows: int) -> str:
     memory = "".join(_memory_slab(slab) for slab in slabs)
     caption = "opacity:.6;font-size:11px;padding:0 0 3px"
     cell = "vertical-align:top;text-align:left;border:none;background:none;padding:0 28px 0 0"
-    table = "border:none;border-collapse:collapse;margin:0"
+    table = "border:none;border-collapse:collapse;margin:0;color:inherit"
     return (
         "<div class='mojoview' style='border-left:3px solid #e4572e;padding:2px 0 4px 10px;font-size:12px;"
         "line-height:1.35'>"
