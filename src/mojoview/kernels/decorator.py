@@ -243,17 +243,25 @@ def _scalar(hint: Any, param: Param) -> str | None:
     return None if fits else f"annotated {_words(hint)}, the export has a {param.dtype}"
 
 
+def _plain(hint: Any) -> Any:
+    """What a `type` statement stands for (NumPy's NDArray is one from NumPy 2.5 on); other annotations as they are."""
+    while (value := getattr(typing.get_origin(hint) or hint, "__value__", None)) is not None:
+        hint = value[typing.get_args(hint)] if typing.get_args(hint) else value
+    return hint
+
+
 def _array(hint: Any, param: Param) -> str | None:
     role = None
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
         role = next((note for note in notes if note in ("in", "inout", "out")), None)
+    hint = _plain(hint)
     if role not in (None, param.role):
         return f"annotated {role!r}, the export has {param.role!r}"
     wants = f"{param.dtype}{'' if param.ndim is None else f' in {param.ndim} dimension(s)'}"
     if typing.get_origin(hint) is np.ndarray:
         shape, dtype = typing.get_args(hint)
-        kinds, extents = typing.get_args(dtype) or (Any,), typing.get_args(shape)
+        kinds, extents = typing.get_args(dtype) or (Any,), typing.get_args(_plain(shape))
         of = kinds[0]
         if isinstance(of, type) and param.dtype != "T" and not np.issubdtype(np.dtype(param.dtype), of):
             return f"annotated {_words(of)}, the export has {wants}"
