@@ -178,7 +178,8 @@ def descriptors(path):
 
 def test_loaded_kernels_work_in_a_forked_child(fake):
     code = """
-import os, sys, mojoview as mv
+import os, sys, warnings, mojoview as mv
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of NumPy's BLAS
 module = mv.load(sys.argv[1])
 if (pid := os.fork()) == 0:
     os._exit(0 if module.add(1.5, 2) == 3.5 and mv.load(sys.argv[1]).add(1, 2) == 3 else 9)
