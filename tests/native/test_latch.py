@@ -85,8 +85,8 @@ FIRST = "    if (atomic_load_explicit(&slot->mark, memory_order_acquire) != 2 * 
 SECOND = "    if (atomic_load_explicit(&slot->mark, memory_order_relaxed) != 2 * n) return MV_LATCH_GONE;"
 MUTANTS = {
     "any even mark will do": {
-        FIRST: "    uint64_t a = atomic_load(&slot->mark);\n    if (a & 1) return MV_LATCH_GONE;",
-        SECOND: "    if (atomic_load(&slot->mark) != a) return MV_LATCH_GONE;",
+        FIRST: "    uint64_t seen = atomic_load(&slot->mark);\n    if (seen & 1) return MV_LATCH_GONE;",
+        SECOND: "    if (atomic_load(&slot->mark) != seen) return MV_LATCH_GONE;",
     },
     "no second look": {SECOND: ""},
     "latest before the payload": {

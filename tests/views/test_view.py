@@ -220,6 +220,7 @@ CALLS = {
     "ellipsis": lambda v: v[...],
     "reshape": lambda v: v.reshape(-1),
     "cast": lambda v: v.cast("u1"),
+    "to_series": lambda v: v.to_series(),
     "len": len,
     "iter": iter,
     "enter": lambda v: v.__enter__(),
@@ -244,6 +245,7 @@ def test_every_public_attribute_is_tried_after_release():
         "release",
         "reshape",
         "cast",
+        "to_series",
     }  # `closed` answers, `release` is idempotent, the others are in CALLS
     public = {name for name in PUBLIC if not name.startswith("_")}
     assert {name for name in dir(mv.View) if not name.startswith("_")} - skipped == public
