@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mojoview as mv
+from mojoview.kernels._family import KernelFamily
 from mojoview.memory.errors import MojoViewError, ZeroCopyError
 from mojoview.views import View, from_ptr, view
 
@@ -69,7 +70,7 @@ def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 assert_type(dot(array, array), float)
 assert_type(dot.reference(array, array), float)
-assert_type(dot.kernel, mv.kernels.Kernel)
+assert_type(dot.kernel, mv.kernels.Kernel | KernelFamily)
 dot(array)  # type: ignore[call-arg]
 
 
