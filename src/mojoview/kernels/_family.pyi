@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, final, overload

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from typing import final
 
 from mojoview.sharing._ring_base import RingBase

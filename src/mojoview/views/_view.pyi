@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from collections.abc import Iterator
 from types import EllipsisType
 from typing import Any, ClassVar, SupportsIndex, TypeAlias, overload
