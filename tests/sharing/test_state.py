@@ -69,7 +69,7 @@ def test_dtypes_come_back_whole(dtype):
     reader.close()
 
 
-@pytest.mark.parametrize("dtype", ["V4097", "V0", "O", [("a", "O")], "T"], ids=str)
+@pytest.mark.parametrize("dtype", ["V4097", "V0", "O", [("a", "O")], "T", "nonsense", None], ids=str)
 def test_dtypes_that_do_not_fit(dtype):
     with pytest.raises(errors.DTypeError):
         mv.State.create(None, dtype)
@@ -426,7 +426,7 @@ def test_many_writer_threads_with_a_lock(name):
             for _ in range(500):
                 with state.lock:
                     with state.lock:  # it is reentrant
-                        state.out["n"] += 1
+                        state.out["n"] += np.uint64(1)  # NumPy 1 makes a float of uint64 + 1
                     state.out["copies"] = state.out["n"]
                     state.publish()
 

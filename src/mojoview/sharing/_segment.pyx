@@ -20,6 +20,7 @@ import os
 
 import numpy as np
 
+from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
 from mojoview.sharing._header import (
     ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE,
@@ -244,7 +245,7 @@ cdef class Segment:
         cdef int64_t strides[8]
         cdef int64_t step
         cdef int k, ndim = len(shape)
-        dtype = np.dtype(dtype)
+        dtype = as_dtype(dtype, f"segment {self.name!r}")
         if ndim > 8:
             raise ArgumentError(f"segment {self.name!r}: a view has at most 8 dimensions, got {ndim}")
         if writable and (self.mapping is None or not self.mapping.writable):

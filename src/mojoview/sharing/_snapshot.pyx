@@ -16,6 +16,7 @@ import weakref
 
 import numpy as np
 
+from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
     ArgumentError, Busy, ShapeError, WaitTimeout,
 )
@@ -442,7 +443,7 @@ def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, re
     cdef Segment segment
     operation = f"Snapshot.create({name!r})"
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    dtype = np.dtype(dtype)
+    dtype = as_dtype(dtype, operation)
     if len(shape) > 8 or any(not isinstance(extent, (int, np.integer)) or extent < 0 for extent in shape):
         raise ShapeError(f"{operation}: expected at most 8 extents of 0 or more, got {shape}")
     if dtype.subdtype is not None:

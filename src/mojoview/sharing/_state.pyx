@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 
+from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
     ArgumentError, DTypeError, SegmentError, ShapeError, WaitTimeout,
 )
@@ -142,7 +143,7 @@ cdef class State(Published):
         SegmentExists, ShmFullError, DTypeError, ArgumentError
         """
         cdef Segment segment
-        dtype = np.dtype(dtype)
+        dtype = as_dtype(dtype, f"State.create({name!r})")
         if not 1 <= dtype.itemsize <= MAX_BYTES:
             raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
         if slots < 2 or slots > 4096 or slots & (slots - 1):

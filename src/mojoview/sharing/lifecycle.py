@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.memory._dtype import dtype_info
+from mojoview.memory._dtype import as_dtype, dtype_info
 from mojoview.memory.errors import (
     ArgumentError,
     CorruptHeader,
@@ -103,7 +103,7 @@ def create_segment(
         )
     if path is None and name is not None:
         path = naming.path_of(name)
-    text = b"" if dtype is None else dtype_to_text(np.dtype(dtype))
+    text = b"" if dtype is None else dtype_to_text(as_dtype(dtype, operation))
     if len(text) + len(tag) > _segment.TEXT_BYTES:
         raise DTypeError(
             f"{operation}: the dtype's description takes {len(text)} bytes, the tag {len(tag)}; "
@@ -317,8 +317,8 @@ def dtype_from_text(text: bytes) -> np.dtype[Any]:
 def check_schema(segment: Segment, operation: str, dtype: Any = None, shape: Sequence[int] | None = None) -> None:
     """Whether a segment holds what the caller expects; both values in the message."""
     held = dtype_from_text(segment.facts["dtype_text"])
-    if dtype is not None and held != np.dtype(dtype):
-        raise SchemaMismatch(f"{operation}: expected dtype {np.dtype(dtype)}, {segment.name!r} holds {held}")
+    if dtype is not None and held != (wanted := as_dtype(dtype, operation)):
+        raise SchemaMismatch(f"{operation}: expected dtype {wanted}, {segment.name!r} holds {held}")
     if shape is not None and segment.facts["shape"] != tuple(shape):
         raise SchemaMismatch(
             f"{operation}: expected shape {tuple(shape)}, {segment.name!r} holds {segment.facts['shape']}"

@@ -11,8 +11,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
-import numpy as np
-
+from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
 from mojoview.sharing import _segment, lifecycle
 from mojoview.sharing._ring_base import CONTROL_BYTES, FULL, LOCK_BYTE_PRODUCER, MODES, SPIN_NS, WAITS, format_ring
@@ -162,7 +161,7 @@ class Ring(RingReader):
             raise ArgumentError(f"{operation}: clock={clock!r}: expected 'monotonic' or 'ticks'")
         if capacity < 4096 or capacity & (capacity - 1) or capacity > 1 << 46:
             raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
-        records = None if dtype is None else np.dtype(dtype)
+        records = None if dtype is None else as_dtype(dtype, operation)
         if records is not None and (
             records.names is None or records.itemsize == 0 or records.itemsize > capacity // 2 - 32
         ):
