@@ -130,6 +130,8 @@ def uvloop_run(main):
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request):
+    if request.param == "uvloop":
+        pytest.importorskip("uvloop")
     return asyncio.run if request.param == "asyncio" else uvloop_run
 
 

@@ -97,6 +97,7 @@ def test_writing_before_an_array_within_its_page(x, y):
     assert y.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.unsanitized
 def test_limits_hold_for_one_call_only(y):
     safe("hoards", y, 1 << 20, memory_limit=1 << 24)
     assert y[0] == 1

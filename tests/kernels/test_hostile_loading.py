@@ -38,6 +38,7 @@ def plain():
 PATHS = ["n" * 5000, "/none/" + "n" * 5000, "a\0b", "a\ud800b", "/none/a\ud800b", "", 3, None]
 
 
+@pytest.mark.mojo
 @pytest.mark.parametrize("path", PATHS, ids=ascii)
 def test_a_path_that_no_file_can_have(path, plain):
     with pytest.raises(ArgumentError, match="load_library"):
