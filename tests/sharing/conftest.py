@@ -5,6 +5,7 @@ import os
 import tempfile
 
 import pytest
+from support.descriptors import open_files
 
 from mojoview.memory._lease import live_leases
 from mojoview.sharing import naming
@@ -14,18 +15,6 @@ def mappings() -> int:
     """How many of this process's mappings are segments."""
     with open("/proc/self/maps", encoding="utf-8") as file:
         return sum("/mojoview-" in line or "memfd:mojoview" in line for line in file)
-
-
-def descriptors() -> list[str]:
-    found = []
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            target = os.readlink(f"/proc/self/fd/{fd}")
-        except FileNotFoundError:
-            continue
-        if "/mojoview-" in target or "memfd:mojoview" in target:
-            found.append(target)
-    return sorted(found)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,14 +27,18 @@ def private_names():
     os.rmdir(place)
 
 
+def what_is_held() -> tuple[int, list[str], int, list[str]]:
+    files = open_files("/mojoview-", "memfd:mojoview")
+    return mappings(), files, live_leases(), sorted(os.listdir(naming.directory()))
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     gc.collect()
-    before = (mappings(), descriptors(), live_leases(), sorted(os.listdir(naming.directory())))
+    before = what_is_held()
     yield
     gc.collect()
-    after = (mappings(), descriptors(), live_leases(), sorted(os.listdir(naming.directory())))
-    assert after == before, "left behind: mappings, descriptors, leases or names"
+    assert what_is_held() == before, "left behind: mappings, descriptors, leases or names"
 
 
 @pytest.fixture
