@@ -28,7 +28,9 @@ def same_as_memoryview(view, exporter):
 
 
 @pytest.mark.parametrize(
-    "exporter", [bytes(range(20)), b"", bytearray(b"abc"), memoryview(b"abcdefgh").cast("d"), memoryview(b"")], ids=repr
+    "exporter",
+    [bytes(range(20)), b"", bytearray(b"abc"), memoryview(b"abcdefgh").cast("d"), memoryview(b"")],
+    ids=["bytes", "no bytes", "bytearray", "memoryview of doubles", "memoryview of nothing"],
 )
 def test_bytes_and_memoryviews(exporter):
     same_as_memoryview(mv.view(exporter), exporter)

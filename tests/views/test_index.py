@@ -102,7 +102,7 @@ def test_an_index_of_an_index(data):
         np.array([True, False, True]),
         (0, [1]),
         {},
-        object(),
+        object,
         float("nan"),
         1j,
         np.array(1.5),
@@ -118,7 +118,7 @@ def test_what_only_a_copy_could_serve_is_refused(key):
 
 
 @pytest.mark.parametrize(
-    "key", [slice(None, None, 0), slice("a"), slice(1.5), slice(None, None, object()), slice(float("nan"))], ids=repr
+    "key", [slice(None, None, 0), slice("a"), slice(1.5), slice(None, None, object), slice(float("nan"))], ids=repr
 )
 def test_bad_slices_fail_as_in_numpy(key):
     array = np.arange(3)
