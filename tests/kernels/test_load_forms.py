@@ -236,6 +236,7 @@ def test_a_canary_of_a_real_family(parcel):
     assert (canary.checked, canary.unchecked) == (0, 1)
 
 
+@pytest.mark.mojo
 def test_what_a_family_shows(parcel):
     scale = parcel.families["scale"]
     assert scale is parcel.scale is parcel["scale"]
