@@ -248,6 +248,7 @@ def test_what_a_family_shows(parcel):
     assert scale.__doc__.startswith("Multiplies x by a.\n\nKernels: scale_f32(")
     assert repr(scale) == "<mojoview kernels scale(a, x, *, threads=None): scale_f32, scale_f64, scale_i16>"
     assert "convert: convert_f64_f32, convert_i64_f32, convert_i64_f64" in repr(parcel)
+    gc.collect()
     before = sys.getrefcount(scale)
     for _ in range(50):
         scale(1, np.zeros(3))
