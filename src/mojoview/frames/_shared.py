@@ -21,12 +21,10 @@ class SharedFrame:
     """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, and by unpickling.
 
     A version is published whole: blocks, index, labels, categories, masks and strings in one publication, so a reader
-    never sees one
-    column of one version beside a column of another. Readers get a real DataFrame over the shared memory, without a
-    copy, whatever its
-    size; its arrays are read-only, and pandas copies a block before it writes to it. A version stays as it is while
-    anything made from
-    it is alive. The writer never waits for readers, and no reader for the writer.
+    never sees one column of one version beside a column of another. Readers get a real DataFrame over the shared
+    memory, without a copy, whatever its size; its arrays are read-only, and pandas copies a block before it writes to
+    it. A version stays as it is while anything made from it is alive. The writer never waits for readers, and no reader
+    for the writer.
 
     Attributes
     ----------

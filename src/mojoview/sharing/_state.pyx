@@ -5,6 +5,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
 from cpython.long cimport PyLong_FromLong
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
 from mojoview.sharing._published cimport Published, mv_wake_readers
@@ -110,7 +111,7 @@ cdef class State(Published):
             pthread_mutex_destroy(<pthread_mutex_t *>self.mutex)
             free(self.mutex)
 
-    # -- making one --------------------------------------------------------------------------------------------------
+    # -- making one ----------------------------------------------------------------------------------------------------
 
     @staticmethod
     def create(name, dtype, *, int64_t slots=8, bint lock=False, reclaim=False, mode=0o600):
@@ -216,7 +217,7 @@ cdef class State(Published):
             lifecycle.check_schema(segment, f"attaching {segment.name!r}", dtype)
         return bind(segment, False)
 
-    # -- writing -----------------------------------------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
     @cython.always_allow_keywords(False)
@@ -245,7 +246,7 @@ cdef class State(Published):
         mv_wake_readers(self.counter, self.sleepers)
         return self.number
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # as publish()
     @cython.always_allow_keywords(False)
@@ -262,20 +263,36 @@ cdef class State(Published):
         Raises
         ------
         WaitTimeout
-            The writer lapped this reader for a whole second: publish less often, or use more slots.
+            The writer lapped this reader for a whole second: publish less often, or use more slots. `out` is then zero, and
+            `number` 0, as before the first publication: it is never a mixture.
         ClosedError
         """
-        cdef int status
         if self.latch.base is NULL:
             self.check_open("refresh()")
-        # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
-        if self.reads and mv_latch_latest(&self.latch) == self.number:
-            return self.number_object
-        status = mv_latch_read(&self.latch, self.record, &self.number, &self.time_ns, &self.retried)
-        if status < 0:
-            persist(self, self.record, &self.number, &self.time_ns)
-        self.number_object = PyLong_FromLong(<long>self.number)
+        if take_newest(self):
+            self.number_object = PyLong_FromLong(<long>self.number)
         return self.number_object
+
+    @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
+    def poll(self):
+        """poll()
+
+        As `refresh()`, for loops that ask whether, not which: making the number takes longer than copying the record.
+
+        Returns
+        -------
+        bool
+            Whether `out` now holds another publication than before.
+
+        Raises
+        ------
+        WaitTimeout, ClosedError
+            As `refresh()`.
+        """
+        if self.latch.base is NULL:
+            self.check_open("poll()")
+        return <bint>take_newest(self)
 
     def read(self):
         """read()
@@ -393,7 +410,7 @@ cdef class State(Published):
                 self.sleepers = NULL
         return 0
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property
     def age_ns(self):
@@ -460,6 +477,31 @@ cdef State bind(Segment segment, bint lock):
                 raise SegmentError(errno.ENOMEM, f"{operation}: no memory for a lock")
             pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
     return self
+
+
+cdef inline int take_newest(State self) except -1:
+    """Copies the newest publication into `out`; whether it is another than before."""
+    cdef uint64_t n = mv_latch_latest(&self.latch), before = self.number
+    # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
+    if n == 0 or n == before and self.reads:
+        return False
+    if mv_latch_read_at(&self.latch, n, self.record, &self.time_ns) == MV_LATCH_READ:
+        self.number = n
+    else:
+        take_again(self)
+    return self.number != before
+
+
+cdef int take_again(State self) except -1:
+    """`take_newest()` once the writer was quicker."""
+    self.retried += 1
+    try:
+        persist(self, self.record, &self.number, &self.time_ns)
+    except BaseException:  # also Ctrl-C while it yields
+        memset(self.record, 0, self.latch.bytes)
+        self.number, self.number_object = 0, 0
+        raise
+    return 0
 
 
 cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:

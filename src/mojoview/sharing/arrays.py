@@ -45,10 +45,8 @@ class SharedArray:
     Notes
     -----
     Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
-    sockets with
-    `mojoview.sharing.send()`. Anonymous memory is sealed by the kernel against any change. It lives as long as a handle
-    or a view does;
-    a name lives until its creator closes it, unlinks it or exits.
+    sockets with `mojoview.sharing.handover.send_segment()`. Anonymous memory is sealed by the kernel against any change.
+    It lives as long as a handle or a view does; a name lives until its creator closes it, unlinks it or exits.
 
     Thread safety: any thread.
     """
@@ -123,8 +121,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     Parameters
     ----------
     obj : array-like
-        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; or a DataFrame, which becomes a shared
-        frame.
+        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; a DataFrame becomes a shared frame.
     name : str, optional
         1 to 200 bytes without "/"; anonymous memory when absent, handed over by pickling.
     reclaim : bool

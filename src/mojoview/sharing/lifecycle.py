@@ -207,8 +207,7 @@ def attach_segment(
     Raises
     ------
     SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError,
-    SchemaMismatch,
-    SegmentLost
+    SchemaMismatch, SegmentLost
         In the order in which it is checked. Nothing is ever written to, or removed, before the header is known to be
         ours.
 

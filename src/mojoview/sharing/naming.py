@@ -1,8 +1,7 @@
 """Names of segments: files in one directory. Finding, listing, removing; and removal of our own when the process ends.
 
 Nothing here unlinks on the way to attach, and no resource tracker is involved: a name ends when its creator closes it,
-unlinks it or
-exits, or when `cleanup()` finds its owner dead.
+unlinks it or exits, or when `cleanup()` finds its owner dead.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ from mojoview.sharing._segment import Segment
 __all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
 
 PREFIX = "mojoview-"
-_owned: dict[
-    str, Segment
-] = {}  # names that this process created or took over, kept so that their locks live as long as the names
+# Names that this process created or took over, by path; kept so that their locks live as long as the names.
+_owned: dict[str, Segment] = {}
 _anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
 _hooked = 0  # the process that has its exit hooks in place
 
@@ -174,9 +172,8 @@ def cleanup(name: str | None = None) -> list[str]:
     Notes
     -----
     Dead means: the kernel has released the owner's lock, and no process of that pid and start time exists. Mappings
-    that readers hold
-    stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock decides which of them
-    removes a name.
+    that readers hold stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
+    decides which of them removes a name.
 
     Examples
     --------

@@ -19,9 +19,8 @@ class Pool:
     """Shares arrays through memory whose pages are already there.
 
     Close the `SharedArray` to give its memory back. It is used again once no handle, no view and no pickled handle on
-    its way is left,
-    in whatever process: the kernel's locks say so. Only this process can write to the memory, which the kernel
-    enforces.
+    its way is left, in whatever process: the kernel's locks say so. Only this process can write to the memory, which
+    the kernel enforces.
 
     Parameters
     ----------
