@@ -10,7 +10,7 @@ import pandas as pd
 
 from mojoview.frames._layout import plan, rebuild
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
-from mojoview.sharing import _segment, _snapshot
+from mojoview.sharing import _segment, _snapshot, arguments
 from mojoview.sharing._segment import Segment
 from mojoview.sharing._snapshot import Snapshot
 
@@ -182,8 +182,10 @@ class SharedFrame:
         ShmFullError
             The log is full; it stays as it was.
         ArgumentError
-            Columns or dtypes differ.
+            It is no DataFrame, or columns or dtypes differ.
         """
+        if not isinstance(rows, pd.DataFrame):
+            raise ArgumentError(f"append(): expected a DataFrame, got {type(rows).__name__}")
         held = self.read()
         if list(rows.columns) != list(held.columns) or list(rows.dtypes) != list(held.dtypes):
             raise ArgumentError(f"append(): expected columns {dict(held.dtypes)}, got {dict(rows.dtypes)}")
@@ -253,7 +255,9 @@ def share_frame(
 ) -> SharedFrame:
     """See `df.mojo.share`."""
     needed = plan(frame).nbytes
-    room = needed + needed // 4 + 65536 if capacity is None else capacity
+    room = needed + needed // 4 + 65536
+    if capacity is not None:
+        room = arguments.whole(f"share({name!r})", "capacity", capacity, 0, 2**62)
     if room < needed:
         raise ShmFullError(f"share({name!r}): the frame needs {needed} bytes, capacity is {room}", needed, room)
     shared = SharedFrame(

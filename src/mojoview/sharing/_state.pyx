@@ -10,6 +10,9 @@ from libc.string cimport memset
 from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
 from mojoview.sharing._published cimport Published, mv_wake_readers
 from mojoview.sharing._segment cimport MV_KIND_STATE, Segment
+from mojoview.sharing.latch cimport (
+    MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at, mv_latch_stride, mv_latch_write,
+)
 
 import errno
 import threading
@@ -21,12 +24,8 @@ from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
     ArgumentError, DTypeError, SegmentError, ShapeError, WaitTimeout,
 )
-from mojoview.sharing import lifecycle
+from mojoview.sharing import arguments, lifecycle
 
-
-cdef extern from "latch.h" nogil:
-    uint64_t mv_latch_stride(uint64_t bytes)
-    int mv_latch_of_segment(const void *base, uint64_t mapped_bytes, mv_latch_ref *r)
 
 cdef extern from "platform.h" nogil:
     uint64_t mv_os_monotonic()
@@ -114,7 +113,7 @@ cdef class State(Published):
     # -- making one ----------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def create(name, dtype, *, int64_t slots=8, bint lock=False, reclaim=False, mode=0o600):
+    def create(name, dtype, *, slots=8, bint lock=False, reclaim=False, mode=0o600):
         """create(name, dtype, *, slots=8, lock=False, reclaim=False, mode=0o600)
 
         A new State, of which this handle is the writer.
@@ -147,8 +146,9 @@ cdef class State(Published):
         dtype = as_dtype(dtype, f"State.create({name!r})")
         if not 1 <= dtype.itemsize <= MAX_BYTES:
             raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
-        if slots < 2 or slots > 4096 or slots & (slots - 1):
-            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two from 2 to 4096, got {slots}")
+        slots = arguments.whole(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
+        if slots & (slots - 1):
+            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two, got {slots}")
         stride = mv_latch_stride(dtype.itemsize)
         page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # the readers' page follows: the only one that they write to
         segment = lifecycle.create_segment(MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
@@ -269,8 +269,10 @@ cdef class State(Published):
         """
         if self.latch.base is NULL:
             self.check_open("refresh()")
-        if take_newest(self):
+        take_newest(self)
+        if self.counted != self.number:
             self.number_object = PyLong_FromLong(<long>self.number)
+            self.counted = self.number
         return self.number_object
 
     @cython.binding(False)  # as publish()
@@ -428,7 +430,8 @@ cdef class State(Published):
     def memory(self):
         """memory()
 
-        The whole segment as bytes, header first, for native readers (`latch.h`, `mv_latch_of_segment`).
+        The whole segment as bytes, header first, for native readers: C includes `latch.h`, Cython cimports `sharing.latch`, and
+        `mv_latch_of_segment` finds the record.
 
         Returns
         -------
@@ -499,7 +502,7 @@ cdef int take_again(State self) except -1:
         persist(self, self.record, &self.number, &self.time_ns)
     except BaseException:  # also Ctrl-C while it yields
         memset(self.record, 0, self.latch.bytes)
-        self.number, self.number_object = 0, 0
+        self.number = 0
         raise
     return 0
 

@@ -48,7 +48,7 @@ def _usual_directory() -> str:
 
 
 def path_of(name: str) -> str:
-    """The file of a name; refuses names that could leave the directory or hide in it."""
+    """The file of a name, a text or a NumPy text; refuses names that could leave the directory or hide in it."""
     if not isinstance(name, str):
         raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
     if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
