@@ -1,7 +1,7 @@
 """A kernel that reads a State: `memory` is its `State.memory()` as 64-bit words.
 
-Publication n lies in slot n mod K, between two looks at the slot's mark, which must be 2n. Both looks, the words and the fence are
-those of latch.h, where the reason for each order is.
+Publication n lies in slot n mod K; after the copy the slot's mark must be 2n. The orders are those of latch.h, where the reason for each
+of them is.
 """
 from mojoview import E_EMPTY, E_SHAPE, In, OK, Out, Status, atomics
 from mojoview.atomics import Ordering, fence
@@ -20,8 +20,6 @@ def newest(memory: In[DType.uint64], record: Out[DType.uint64], number: Out[DTyp
         if n == 0:
             return E_EMPTY
         var slot = latch + 16 + Int(n & (slots - 1)) * stride  # `latest` has 128 bytes for itself
-        if atomics.load[order=Ordering.ACQUIRE](memory, slot) != 2 * n:
-            continue
         for i in range(len(record)):
             record[i] = atomics.load[order=Ordering.RELAXED](memory, slot + 2 + i)
         fence[ordering=Ordering.ACQUIRE]()

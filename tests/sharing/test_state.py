@@ -103,7 +103,13 @@ def test_read_into(writer, name):
     raw = bytearray(ATTITUDE.itemsize)
     reader.read_into(raw)
     assert raw == target.tobytes()
-    for bad, error in [(np.zeros(3), errors.ShapeError), (bytes(ATTITUDE.itemsize), BufferError), (3, TypeError)]:
+    for bad, error in [
+        (np.zeros(3), errors.ShapeError),
+        (bytes(ATTITUDE.itemsize), errors.LayoutError),
+        (3, errors.ArgumentError),
+        (np.zeros(20)[::2], errors.LayoutError),
+        (None, errors.ArgumentError),
+    ]:
         with pytest.raises(error):
             reader.read_into(bad)
     reader.close()

@@ -22,7 +22,7 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
-    ArgumentError, DTypeError, SegmentError, ShapeError, WaitTimeout,
+    ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout,
 )
 from mojoview.sharing import arguments, lifecycle
 
@@ -328,8 +328,8 @@ cdef class State(Published):
 
         Raises
         ------
-        ShapeError, ReadOnlyError, BufferError
-            The size differs; the target cannot be written to.
+        ShapeError, LayoutError, ArgumentError
+            The size differs; it cannot be written to, or is not contiguous; it has no memory.
         """
         cdef uint64_t number = 0, time_ns = 0
         cdef Py_buffer buffer
@@ -337,7 +337,11 @@ cdef class State(Published):
         cdef Lease lease
         cdef int status = MV_LATCH_BUSY
         self.check_open("read_into()")
-        borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        try:
+            borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        except Exception as error:  # whatever the exporter says: no buffer, not writable, not contiguous
+            wrong = ArgumentError if isinstance(error, TypeError) else LayoutError
+            raise wrong(f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})") from error
         nbytes = buffer.len
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import errno
-import functools
 import os
 import stat
 import sys
@@ -31,6 +30,7 @@ from mojoview.sharing._segment import Segment
 __all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
 
 PREFIX = "mojoview-"
+_USUAL = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
 # Names that this process created or took over, by path; kept so that their locks live as long as the names.
 _owned: dict[str, Segment] = {}
 _anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
@@ -39,12 +39,7 @@ _hooked = 0  # the process that has its exit hooks in place
 
 def directory() -> str:
     """Where names live: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
-    return os.environ.get("MOJOVIEW_SHM_DIR") or _usual_directory()
-
-
-@functools.cache
-def _usual_directory() -> str:
-    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    return os.environ.get("MOJOVIEW_SHM_DIR") or _USUAL
 
 
 def path_of(name: str) -> str:
