@@ -28,6 +28,7 @@ cdef extern from "pins.h" nogil:
         MV_OS_LOCKS
     int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
     void mv_pins_unpin(const mv_pins_ref *r, uint64_t row)
+    void mv_pins_drop_row(const mv_pins_ref *r, uint64_t row)
     int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd)
     uint64_t mv_pins_bytes(const mv_pins_ref *r, uint64_t slot)
     uint64_t mv_pins_time(const mv_pins_ref *r, uint64_t slot)
@@ -74,8 +75,10 @@ cdef class Pin:
 
 cdef int give_row_back(const mv_pins_ref *pins, Row row, list free_rows) except -1:
     mv_pins_unpin(pins, row.number)
-    if MV_OS_LOCKS:  # without locks an empty row is anybody's
+    if MV_OS_LOCKS:
         free_rows.append(row)
+    else:  # nobody would notice that this process died with it
+        mv_pins_drop_row(pins, row.number)
     return 0
 
 

@@ -100,23 +100,22 @@ static inline uint64_t mv_latch_write(const mv_latch_ref *r, const void *record,
     return n;
 }
 
+#define MV_LATCH_WORD(k) (word = atomic_load_explicit(from + (k), MV_LATCH_GET), memcpy(to + 8 * (k), &word, 8))
+
 /* Copies publication n out, if its slot still holds it: MV_LATCH_READ, or MV_LATCH_GONE and `record` is a mixture. n is at most what
  * mv_latch_latest() has given this thread. */
 static inline int mv_latch_read_at(const mv_latch_ref *r, uint64_t n, void *record, uint64_t *time_ns) {
     mv_latch_slot *slot = mv_latch_slot_of(r, n);
     char *to = (char *)record;
-    uint64_t time, whole = r->bytes / 8, rest = r->bytes % 8;
+    uint64_t time, word, whole = r->bytes / 8, rest = r->bytes % 8;
     const _Atomic uint64_t *from = slot->words;
     time = atomic_load_explicit(&slot->time_ns, MV_LATCH_GET);
-    for (; whole >= 4; whole -= 4, from += 4, to += 32) { /* by hand: compilers leave loops over atomic words as they are */
-        uint64_t a = atomic_load_explicit(from, MV_LATCH_GET), b = atomic_load_explicit(from + 1, MV_LATCH_GET);
-        uint64_t c = atomic_load_explicit(from + 2, MV_LATCH_GET), d = atomic_load_explicit(from + 3, MV_LATCH_GET);
-        memcpy(to, &a, 8), memcpy(to + 8, &b, 8), memcpy(to + 16, &c, 8), memcpy(to + 24, &d, 8);
+    for (; whole >= 8; whole -= 8, from += 8, to += 64) { /* by hand: compilers leave loops over atomic words as they are */
+        MV_LATCH_WORD(0), MV_LATCH_WORD(1), MV_LATCH_WORD(2), MV_LATCH_WORD(3);
+        MV_LATCH_WORD(4), MV_LATCH_WORD(5), MV_LATCH_WORD(6), MV_LATCH_WORD(7);
     }
-    for (; whole; whole--, from++, to += 8) {
-        uint64_t word = atomic_load_explicit(from, MV_LATCH_GET);
-        memcpy(to, &word, 8);
-    }
+    for (; whole >= 2; whole -= 2, from += 2, to += 16) MV_LATCH_WORD(0), MV_LATCH_WORD(1);
+    if (whole) MV_LATCH_WORD(0), from++, to += 8;
     if (rest) {
         uint64_t last = atomic_load_explicit(from, MV_LATCH_GET);
         memcpy(to, &last, rest);
@@ -128,6 +127,8 @@ static inline int mv_latch_read_at(const mv_latch_ref *r, uint64_t n, void *reco
     *time_ns = time;
     return MV_LATCH_READ;
 }
+
+#undef MV_LATCH_WORD
 
 /* Copies the newest publication out. MV_LATCH_NONE before the first; MV_LATCH_BUSY where the writer lapped 64 attempts in a row:
  * yield, then ask again. `record` is whole only after MV_LATCH_READ. */
