@@ -25,29 +25,12 @@ def consumer(site, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("consumer")
     include = python(site, "-c", "import mojoview; print(mojoview.get_include())").strip()
     assert Path(include).is_relative_to(site)
-    python(
-        site,
-        "-m",
-        "cython",
-        "-3",
-        "-Wextra",
-        "-I",
-        str(site),
-        str(HERE / "reader.pyx"),
-        "-o",
-        str(directory / "reader.c"),
-    )
-    run(
-        COMPILERS[0],
-        "-shared",
-        "-fPIC",
-        "-O1",
-        f"-I{sysconfig.get_path('include')}",
-        f"-I{include}",
-        str(directory / "reader.c"),
-        "-o",
-        str(directory / f"reader{sysconfig.get_config_var('EXT_SUFFIX')}"),
-    )
+    for module in ("reader", "state_reader"):
+        made = directory / f"{module}.c"
+        python(site, "-m", "cython", "-3", "-Wextra", "-I", str(site), str(HERE / f"{module}.pyx"), "-o", str(made))
+        target = made.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
+        headers = [f"-I{sysconfig.get_path('include')}", f"-I{include}"]
+        run(COMPILERS[0], "-shared", "-fPIC", "-O1", *headers, str(made), "-o", str(target))
     return directory
 
 

@@ -1,8 +1,8 @@
 """An attitude estimator, two controllers and a logger, each a process of its own, share one State.
 
 Quaternion, angular velocity and times are one publication: a controller never computes with the quaternion of one
-instant and the
-rates of another. Each process checks that on every record it reads, and the run ends with what they found.
+instant and the rates of another. Each process checks that on every record it reads, and the run ends with what they
+found.
 
     python docs/examples/attitude.py [seconds]
 """

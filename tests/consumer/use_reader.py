@@ -2,9 +2,11 @@
 
 import gc
 import sys
+import threading
 
 import numpy as np
 import reader
+import state_reader
 
 import mojoview as mv
 from mojoview.memory._lease import live_leases
@@ -40,4 +42,15 @@ del view, writable
 gc.collect()
 assert live_leases() == before
 assert sys.getrefcount(array) == count
+
+with mv.State.create(None, [("words", "u8", 10)]) as state:
+    memory, answers = state.memory(), []
+    thread = threading.Thread(target=lambda: answers.append(state_reader.follow(memory, 20_000)))
+    thread.start()
+    for number in range(1, 20_001):
+        state.out["words"] = number
+        state.publish()
+    thread.join(60)
+    assert answers == [0]
+raises(TypeError, state_reader.follow, mv.view(np.zeros(8192, "u1")), 1)
 print("ok", mv.__file__)

@@ -1,8 +1,7 @@
 """The hand-shakes of sharing/ on AArch64: as built the bad outcome is impossible, each mutant shows it.
 
 x86 cannot show these defects, and emulation on x86 cannot either. Here every outcome is enumerated (`weak_memory`); a
-machine with
-herd7 checks the same files with the architecture's own model.
+machine with herd7 checks the same files with the architecture's own model.
 """
 
 import shutil

@@ -33,8 +33,7 @@ def payloads(batch):
     return [bytes(frame) for frame in batch]
 
 
-# -- the stream
-# --------------------------------------------------------------------------------------------------------------
+# -- the stream --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("crc", [False, True])
@@ -173,8 +172,7 @@ def test_processor_clock_agrees_with_the_systems():
         assert abs(frame.timestamp_ns - __import__("time").monotonic_ns()) < 10**8
 
 
-# -- memory
-# ------------------------------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -249,8 +247,7 @@ def test_views_outlive_the_ring():
             use()
 
 
-# -- claims
-# ------------------------------------------------------------------------------------------------------------------
+# -- claims ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -296,8 +293,7 @@ def test_one_claim_in_a_ring_of_one(ring):
     assert payloads(ring.read()) == [b"\x01"]
 
 
-# -- waiting, pressure, the other side
-# ---------------------------------------------------------------------------------------
+# -- waiting, pressure, the other side ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wait", ["spin", "hybrid", "futex", "event"])
@@ -438,8 +434,7 @@ def test_async_iteration_ends_with_the_producer(mode):
     assert asyncio.run(asyncio.wait_for(main(), 30)) == [b"%d" % k for k in range(500)]
 
 
-# -- lossy rings
-# -------------------------------------------------------------------------------------------------------------
+# -- lossy rings -------------------------------------------------------------------------------------------------------
 
 
 def test_a_lapped_reader_knows_what_it_missed():
@@ -483,8 +478,7 @@ def test_a_recording_that_cannot_be_written_can_be_read(tmp_path):
         assert payloads(reader.read(2, 0)) == [b"1"]
 
 
-# -- arguments, names, processes
-# ---------------------------------------------------------------------------------------------
+# -- arguments, names, processes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,20 @@ def test_publish_and_refresh(writer, name):
     reader.close()
 
 
+def test_poll_says_whether_and_refresh_which(writer, name):
+    with mv.State.attach(name) as reader:
+        assert (reader.poll(), reader.number, reader.refresh()) == (False, 0, 0)
+        for number in range(1, 4):
+            writer.out["frame"] = number
+            writer.publish()
+            assert (reader.poll(), reader.poll(), reader.number, reader.refresh()) == (True, False, number, number)
+            assert reader.out["frame"] == number
+        writer.out["frame"] = 99  # the writer's own is overwritten by what stands, which is nothing new
+        assert (writer.poll(), writer.out["frame"], writer.refresh(), writer.number) == (False, 3, 3, 3)
+    with pytest.raises(errors.ClosedError):
+        reader.poll()
+
+
 @pytest.mark.parametrize(
     "dtype", ["f8", "u1", "M8[ns]", ("f4", (3,)), "S13", [("a", "i1"), ("b", ">f8")], "V4096"], ids=str
 )
@@ -103,7 +117,13 @@ def test_read_into(writer, name):
     raw = bytearray(ATTITUDE.itemsize)
     reader.read_into(raw)
     assert raw == target.tobytes()
-    for bad, error in [(np.zeros(3), errors.ShapeError), (bytes(ATTITUDE.itemsize), BufferError), (3, TypeError)]:
+    for bad, error in [
+        (np.zeros(3), errors.ShapeError),
+        (bytes(ATTITUDE.itemsize), errors.LayoutError),
+        (3, errors.ArgumentError),
+        (np.zeros(20)[::2], errors.LayoutError),
+        (None, errors.ArgumentError),
+    ]:
         with pytest.raises(error):
             reader.read_into(bad)
     reader.close()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mojoview.frames._layout import plan, rebuild
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
-from mojoview.sharing import _segment, _snapshot
+from mojoview.sharing import _segment, _snapshot, arguments
 from mojoview.sharing._segment import Segment
 from mojoview.sharing._snapshot import Snapshot
 
@@ -21,12 +21,10 @@ class SharedFrame:
     """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, and by unpickling.
 
     A version is published whole: blocks, index, labels, categories, masks and strings in one publication, so a reader
-    never sees one
-    column of one version beside a column of another. Readers get a real DataFrame over the shared memory, without a
-    copy, whatever its
-    size; its arrays are read-only, and pandas copies a block before it writes to it. A version stays as it is while
-    anything made from
-    it is alive. The writer never waits for readers, and no reader for the writer.
+    never sees one column of one version beside a column of another. Readers get a real DataFrame over the shared
+    memory, without a copy, whatever its size; its arrays are read-only, and pandas copies a block before it writes to
+    it. A version stays as it is while anything made from it is alive. The writer never waits for readers, and no reader
+    for the writer.
 
     Attributes
     ----------
@@ -184,8 +182,10 @@ class SharedFrame:
         ShmFullError
             The log is full; it stays as it was.
         ArgumentError
-            Columns or dtypes differ.
+            It is no DataFrame, or columns or dtypes differ.
         """
+        if not isinstance(rows, pd.DataFrame):
+            raise ArgumentError(f"append(): expected a DataFrame, got {type(rows).__name__}")
         held = self.read()
         if list(rows.columns) != list(held.columns) or list(rows.dtypes) != list(held.dtypes):
             raise ArgumentError(f"append(): expected columns {dict(held.dtypes)}, got {dict(rows.dtypes)}")
@@ -255,7 +255,9 @@ def share_frame(
 ) -> SharedFrame:
     """See `df.mojo.share`."""
     needed = plan(frame).nbytes
-    room = needed + needed // 4 + 65536 if capacity is None else capacity
+    room = needed + needed // 4 + 65536
+    if capacity is not None:
+        room = arguments.whole(f"share({name!r})", "capacity", capacity, 0, 2**62)
     if room < needed:
         raise ShmFullError(f"share({name!r}): the frame needs {needed} bytes, capacity is {room}", needed, room)
     shared = SharedFrame(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ ATTACHERS: dict[str, str] = {}
 CONVERTERS: dict[str, str] = {}
 
 
+@functools.cache
 def target_of(told: str) -> Any:
     """What stands at "module:function" or "module:class.method"; imported only now."""
     module, _, path = told.partition(":")

@@ -155,7 +155,13 @@ def owner_alive(int fd, dict facts):
     return alive(fd, facts["owner_state"], facts["owner_pid"], facts["owner_start"], facts["boot_id"])
 
 
-cdef bytes _boot = None  # of this machine's run: asked for once, it outlives the process
+cdef bytes boot_of_this_machine():
+    cdef uint8_t id[16]
+    mv_os_boot_id(id)
+    return bytes(id[:16])
+
+
+cdef bytes _boot = boot_of_this_machine()  # once: it outlives the process
 
 
 def this_boot():
@@ -163,9 +169,4 @@ def this_boot():
 
     What tells this run of the machine from the one before: 16 bytes.
     """
-    global _boot
-    cdef uint8_t id[16]
-    if _boot is None:
-        mv_os_boot_id(id)
-        _boot = bytes(id[:16])
     return _boot

@@ -25,8 +25,10 @@ cdef extern from "pins.h" nogil:
         MV_PINS_PINNED
         MV_PINS_BUSY
         MV_PINS_DAMAGED
+        MV_OS_LOCKS
     int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
     void mv_pins_unpin(const mv_pins_ref *r, uint64_t row)
+    void mv_pins_drop_row(const mv_pins_ref *r, uint64_t row)
     int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd)
     uint64_t mv_pins_bytes(const mv_pins_ref *r, uint64_t slot)
     uint64_t mv_pins_time(const mv_pins_ref *r, uint64_t slot)
@@ -61,8 +63,7 @@ cdef class Pin:
         # After a fork parent and child share the row's lock, and either may still look: then only the last to let go frees it, and
         # the writer finds the row's lock free.
         if self.map and self.row.forks == forks():
-            mv_pins_unpin(&self.pins, self.row.number)
-            self.free_rows.append(self.row)
+            give_row_back(&self.pins, self.row, self.free_rows)
 
     @property
     def version(self):
@@ -70,6 +71,15 @@ cdef class Pin:
 
     def __repr__(self):
         return f"<mojoview pin: publication {self.version} of {self.name!r}>"
+
+
+cdef int give_row_back(const mv_pins_ref *pins, Row row, list free_rows) except -1:
+    mv_pins_unpin(pins, row.number)
+    if MV_OS_LOCKS:
+        free_rows.append(row)
+    else:  # nobody would notice that this process died with it
+        mv_pins_drop_row(pins, row.number)
+    return 0
 
 
 cdef Row take_row(const mv_pins_ref *pins, Segment segment, list free_rows):
@@ -105,7 +115,7 @@ cdef Pin pin_newest(const mv_pins_ref *pins, Segment segment, Mapping mapping, M
         status = mv_pins_pin(&pin.pins, pin.row.number, &pin.map)
     if status != MV_PINS_PINNED:
         pin.map = 0
-        free_rows.append(pin.row)
+        give_row_back(pins, pin.row, free_rows)
         if status == MV_PINS_NONE:
             return None
         lifecycle.require_params(segment, "read()", status != MV_PINS_DAMAGED)

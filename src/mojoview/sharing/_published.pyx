@@ -11,7 +11,7 @@ import os
 import time
 
 from mojoview.memory.errors import ClosedError, OwnerGone, WaitTimeout
-from mojoview.sharing import lifecycle
+from mojoview.sharing import arguments, lifecycle
 
 
 cdef extern from "parking.h" nogil:
@@ -71,7 +71,7 @@ cdef class Published:
         cdef void *sleepers
         cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
         cdef int rc
-        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        deadline = arguments.deadline("wait_newer()", timeout, time.monotonic_ns())
         while True:
             self.check_open("wait_newer()")
             seen = self.word()
@@ -84,6 +84,8 @@ cdef class Published:
                 raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
             self.find_sleepers()
             counter, sleepers, mapping, page = self.counter, self.sleepers, self.mapping, self.page
+            if counter is NULL:  # closed while the sleepers' page was mapped
+                continue
             with nogil:
                 rc = mv_sleep_on(counter, seen, sleepers, SPIN_NS, left)
             if rc == -EINTR:

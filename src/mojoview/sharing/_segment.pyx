@@ -302,11 +302,14 @@ cdef class Segment:
         Claims the bytes from the system; `OSError` ENOSPC or ENOMEM where there are none.
         """
         cdef int64_t done = start
-        cdef int rc = -EINTR, fd = self.fileno()
-        while rc == -EINTR:
-            with nogil:
-                rc = mv_os_allocate(fd, &done, end)
-            PyErr_CheckSignals()
+        cdef int rc = -EINTR, fd = os.dup(self.fileno())  # another thread may close the handle, and its number go to another file
+        try:
+            while rc == -EINTR:
+                with nogil:
+                    rc = mv_os_allocate(fd, &done, end)
+                PyErr_CheckSignals()
+        finally:
+            close(fd)
         if rc < 0:
             fail(f"segment {self.name!r}: allocating {end - start} bytes", rc)
 

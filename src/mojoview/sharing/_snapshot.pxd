@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from mojoview.sharing._pins cimport mv_pins_ref
 from mojoview.sharing._published cimport Published
+from mojoview.sharing._segment cimport Mapping
 from mojoview.views._view cimport View
 
 
@@ -14,6 +15,6 @@ cdef class Snapshot(Published):
     cdef object newest              # weak reference to the pin on the newest publication that was read
     cdef int64_t writing            # the slot that write() is filling; -1 none
 
-    cdef int64_t take_slot(self, str busy, object timeout) except -1
+    cdef int64_t take_slot(self, object busy, object timeout) except -1
     cdef int grow(self) except -1
-    cdef View slot_view(self, object owner, int64_t slot, bint writable)
+    cdef View slot_view(self, Mapping mapping, object owner, int64_t slot, bint writable)

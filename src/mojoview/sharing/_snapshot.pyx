@@ -20,7 +20,7 @@ from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
     ArgumentError, Busy, ShapeError, WaitTimeout,
 )
-from mojoview.sharing import lifecycle
+from mojoview.sharing import arguments, lifecycle
 
 
 cdef extern from "pins.h" nogil:
@@ -200,7 +200,7 @@ cdef class Snapshot(Published):
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def write(self, *, str busy="skip", timeout=None):
+    def write(self, *, busy="skip", timeout=None):
         """write(*, busy="skip", timeout=None)
 
         Produces a publication in place: a context manager that gives a writable array on a free slot, and publishes it at the end.
@@ -225,7 +225,7 @@ cdef class Snapshot(Published):
         """
         return Writing(self, busy, timeout)
 
-    def publish(self, array, *, str busy="skip", timeout=None):
+    def publish(self, array, *, busy="skip", timeout=None):
         """publish(array, *, busy="skip", timeout=None)
 
         Copies an array into a free slot and publishes it.
@@ -257,12 +257,12 @@ cdef class Snapshot(Published):
             np.copyto(slot, array)
         return self.version
 
-    cdef int64_t take_slot(self, str busy, object timeout) except -1:
+    cdef int64_t take_slot(self, object busy, object timeout) except -1:
         cdef int64_t slot = -1, left
         cdef int rc
         cdef mv_pins_ref pins
         cdef Mapping mapping = self.mapping, page = self.page
-        if busy not in ("skip", "wait", "grow"):
+        if not isinstance(busy, str) or busy not in ("skip", "wait", "grow"):
             raise ArgumentError(f"write(busy={busy!r}): expected 'skip', 'wait' or 'grow'")
         self.segment.require_owner("write()")
         if self.writing >= 0:
@@ -277,7 +277,7 @@ cdef class Snapshot(Published):
         if slot < 0 and busy != "wait":
             raise Busy(errno.EAGAIN, f"write(): readers pin every free slot of {self.segment.name!r} ({mv_snapshot_slots(&pins)} slots); "
                        "let views go, wait, or use more slots")
-        deadline = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        deadline = arguments.deadline("write()", timeout, time.monotonic_ns())
         while slot < 0:
             left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
             if left <= 0:
@@ -289,6 +289,7 @@ cdef class Snapshot(Published):
                 self.segment.require_owner("write()")
                 if rc == -errno.ETIMEDOUT:
                     mv_pins_reap(&pins, self.segment.fd)
+        self.segment.require_owner("write()")  # another thread may have closed it while this one waited
         self.writing = slot
         return slot
 
@@ -299,6 +300,7 @@ cdef class Snapshot(Published):
             return 0
         start = self.data_off + slots * self.slot_stride
         lifecycle.reserve(self.segment, start, start + self.slot_stride)
+        self.check_open("write()")  # another thread may have closed it meanwhile
         mv_snapshot_set_slots(&self.pins, slots + 1)
         return 0
 
@@ -335,7 +337,7 @@ cdef class Snapshot(Published):
                 return None
             self.newest = weakref.ref(pin)
         self.last_read = pin.map >> 8
-        return self.slot_view(pin, pin.map & 255, False)
+        return self.slot_view(pin.mapping, pin, pin.map & 255, False)
 
     def wait_newer(self, timeout=None, *, after=None):
         """wait_newer(timeout=None, *, after=None)
@@ -359,9 +361,10 @@ cdef class Snapshot(Published):
         WaitTimeout, OwnerGone, ClosedError
             Nothing came in time; the writer said goodbye or is dead.
         """
-        return self.await_newer(self.last_read if after is None else after, timeout)
+        last = self.last_read if after is None else arguments.whole("wait_newer()", "after", after, 0, 2**56)
+        return self.await_newer(last, timeout)
 
-    cdef View slot_view(self, object owner, int64_t slot, bint writable):
+    cdef View slot_view(self, Mapping mapping, object owner, int64_t slot, bint writable):
         cdef int64_t extents[8]
         cdef int64_t strides[8]
         cdef int64_t step = self.dtype.itemsize
@@ -370,7 +373,7 @@ cdef class Snapshot(Published):
             extents[k] = self.shape[k]
             strides[k] = step
             step *= max(1, extents[k])
-        return make_view(lease_owner(owner), self.mapping.base + self.data_off + slot * self.slot_stride, ndim, extents, strides,
+        return make_view(lease_owner(owner), mapping.base + self.data_off + slot * self.slot_stride, ndim, extents, strides,
                          self.dtype, not writable)
 
     # -- what it is --------------------------------------------------------------------------------------------------
@@ -409,21 +412,24 @@ cdef class Writing:
     """
 
     cdef Snapshot snapshot
-    cdef str busy
+    cdef object busy
     cdef object timeout
     cdef object array
 
-    def __cinit__(self, Snapshot snapshot not None, str busy, timeout):
+    def __cinit__(self, Snapshot snapshot not None, busy, timeout):
         self.snapshot, self.busy, self.timeout = snapshot, busy, timeout
 
     def __enter__(self):
+        cdef Mapping mapping = self.snapshot.mapping  # held: another thread may close the handle
         cdef int64_t slot = self.snapshot.take_slot(self.busy, self.timeout)
-        self.array = np.asarray(self.snapshot.slot_view(self.snapshot.mapping, slot, True))
+        self.array = np.asarray(self.snapshot.slot_view(mapping, mapping, slot, True))
         return self.array
 
     def __exit__(self, kind, value, traceback):
         cdef Snapshot snapshot = self.snapshot
         cdef int64_t slot = snapshot.writing
+        if self.array is None:
+            raise ArgumentError("write(): this block was not entered, or has ended")
         snapshot.writing = -1
         self.array.flags.writeable = False  # the array outlives the block under its name: a late write to it is an error, not a torn read
         self.array = None
@@ -442,21 +448,18 @@ def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, re
     cdef Snapshot self
     cdef Segment segment
     operation = f"Snapshot.create({name!r})"
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = arguments.extents(operation, shape)
     dtype = as_dtype(dtype, operation)
-    if len(shape) > 8 or any(not isinstance(extent, (int, np.integer)) or extent < 0 for extent in shape):
-        raise ShapeError(f"{operation}: expected at most 8 extents of 0 or more, got {shape}")
     if dtype.subdtype is not None:
         dtype, inner = dtype.subdtype
-        shape += inner
-    if not 2 <= slots <= MV_PINS_SLOTS or not 1 <= readers <= 4000:
-        raise ArgumentError(f"{operation}: expected 2 to {MV_PINS_SLOTS} slots and 1 to 4000 readers, got {slots} and {readers}")
+        shape = arguments.extents(operation, shape + inner)
+    slots = arguments.whole(operation, "slots", slots, 2, MV_PINS_SLOTS)
+    readers = arguments.whole(operation, "readers", readers, 1, 4000)
     max_slots = min(slots + 8, MV_PINS_SLOTS) if max_slots is None else max_slots
-    if not slots <= max_slots <= MV_PINS_SLOTS:
-        raise ArgumentError(f"{operation}: expected max_slots from {slots} to {MV_PINS_SLOTS}, got {max_slots}")
+    max_slots = arguments.whole(operation, "max_slots", max_slots, slots, MV_PINS_SLOTS)
     nbytes = dtype.itemsize
     for extent in shape:
-        nbytes *= int(extent)
+        nbytes *= extent
     align = DATA_ALIGN if nbytes >= DATA_ALIGN else 4096
     stride = max(align, (nbytes + align - 1) // align * align)
     rows_off = (4096 + 128 * (1 + max_slots) + 4095) // 4096 * 4096

@@ -5,10 +5,14 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
 from cpython.long cimport PyLong_FromLong
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
 from mojoview.sharing._published cimport Published, mv_wake_readers
 from mojoview.sharing._segment cimport MV_KIND_STATE, Segment
+from mojoview.sharing.latch cimport (
+    MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at, mv_latch_stride, mv_latch_write,
+)
 
 import errno
 import threading
@@ -18,14 +22,10 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import (
-    ArgumentError, DTypeError, SegmentError, ShapeError, WaitTimeout,
+    ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout,
 )
-from mojoview.sharing import lifecycle
+from mojoview.sharing import arguments, lifecycle
 
-
-cdef extern from "latch.h" nogil:
-    uint64_t mv_latch_stride(uint64_t bytes)
-    int mv_latch_of_segment(const void *base, uint64_t mapped_bytes, mv_latch_ref *r)
 
 cdef extern from "platform.h" nogil:
     uint64_t mv_os_monotonic()
@@ -110,10 +110,10 @@ cdef class State(Published):
             pthread_mutex_destroy(<pthread_mutex_t *>self.mutex)
             free(self.mutex)
 
-    # -- making one --------------------------------------------------------------------------------------------------
+    # -- making one ----------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def create(name, dtype, *, int64_t slots=8, bint lock=False, reclaim=False, mode=0o600):
+    def create(name, dtype, *, slots=8, bint lock=False, reclaim=False, mode=0o600):
         """create(name, dtype, *, slots=8, lock=False, reclaim=False, mode=0o600)
 
         A new State, of which this handle is the writer.
@@ -146,8 +146,9 @@ cdef class State(Published):
         dtype = as_dtype(dtype, f"State.create({name!r})")
         if not 1 <= dtype.itemsize <= MAX_BYTES:
             raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
-        if slots < 2 or slots > 4096 or slots & (slots - 1):
-            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two from 2 to 4096, got {slots}")
+        slots = arguments.whole(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
+        if slots & (slots - 1):
+            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two, got {slots}")
         stride = mv_latch_stride(dtype.itemsize)
         page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # the readers' page follows: the only one that they write to
         segment = lifecycle.create_segment(MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
@@ -216,7 +217,7 @@ cdef class State(Published):
             lifecycle.check_schema(segment, f"attaching {segment.name!r}", dtype)
         return bind(segment, False)
 
-    # -- writing -----------------------------------------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
     @cython.always_allow_keywords(False)
@@ -245,7 +246,7 @@ cdef class State(Published):
         mv_wake_readers(self.counter, self.sleepers)
         return self.number
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     @cython.binding(False)  # as publish()
     @cython.always_allow_keywords(False)
@@ -262,20 +263,38 @@ cdef class State(Published):
         Raises
         ------
         WaitTimeout
-            The writer lapped this reader for a whole second: publish less often, or use more slots.
+            The writer lapped this reader for a whole second: publish less often, or use more slots. `out` is then zero, and
+            `number` 0, as before the first publication: it is never a mixture.
         ClosedError
         """
-        cdef int status
         if self.latch.base is NULL:
             self.check_open("refresh()")
-        # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
-        if self.reads and mv_latch_latest(&self.latch) == self.number:
-            return self.number_object
-        status = mv_latch_read(&self.latch, self.record, &self.number, &self.time_ns, &self.retried)
-        if status < 0:
-            persist(self, self.record, &self.number, &self.time_ns)
-        self.number_object = PyLong_FromLong(<long>self.number)
+        take_newest(self)
+        if self.counted != self.number:
+            self.number_object = PyLong_FromLong(<long>self.number)
+            self.counted = self.number
         return self.number_object
+
+    @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
+    def poll(self):
+        """poll()
+
+        As `refresh()`, for loops that ask whether, not which: making the number takes longer than copying the record.
+
+        Returns
+        -------
+        bool
+            Whether `out` now holds another publication than before.
+
+        Raises
+        ------
+        WaitTimeout, ClosedError
+            As `refresh()`.
+        """
+        if self.latch.base is NULL:
+            self.check_open("poll()")
+        return <bint>take_newest(self)
 
     def read(self):
         """read()
@@ -309,8 +328,8 @@ cdef class State(Published):
 
         Raises
         ------
-        ShapeError, ReadOnlyError, BufferError
-            The size differs; the target cannot be written to.
+        ShapeError, LayoutError, ArgumentError
+            The size differs; it cannot be written to, or is not contiguous; it has no memory.
         """
         cdef uint64_t number = 0, time_ns = 0
         cdef Py_buffer buffer
@@ -318,7 +337,11 @@ cdef class State(Published):
         cdef Lease lease
         cdef int status = MV_LATCH_BUSY
         self.check_open("read_into()")
-        borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        try:
+            borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        except Exception as error:  # whatever the exporter says: no buffer, not writable, not contiguous
+            wrong = ArgumentError if isinstance(error, TypeError) else LayoutError
+            raise wrong(f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})") from error
         nbytes = buffer.len
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
@@ -393,7 +416,7 @@ cdef class State(Published):
                 self.sleepers = NULL
         return 0
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property
     def age_ns(self):
@@ -411,7 +434,8 @@ cdef class State(Published):
     def memory(self):
         """memory()
 
-        The whole segment as bytes, header first, for native readers (`latch.h`, `mv_latch_of_segment`).
+        The whole segment as bytes, header first, for native readers: C includes `latch.h`, Cython cimports `sharing.latch`, and
+        `mv_latch_of_segment` finds the record.
 
         Returns
         -------
@@ -460,6 +484,31 @@ cdef State bind(Segment segment, bint lock):
                 raise SegmentError(errno.ENOMEM, f"{operation}: no memory for a lock")
             pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
     return self
+
+
+cdef inline int take_newest(State self) except -1:
+    """Copies the newest publication into `out`; whether it is another than before."""
+    cdef uint64_t n = mv_latch_latest(&self.latch), before = self.number
+    # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
+    if n == 0 or n == before and self.reads:
+        return False
+    if mv_latch_read_at(&self.latch, n, self.record, &self.time_ns) == MV_LATCH_READ:
+        self.number = n
+    else:
+        take_again(self)
+    return self.number != before
+
+
+cdef int take_again(State self) except -1:
+    """`take_newest()` once the writer was quicker."""
+    self.retried += 1
+    try:
+        persist(self, self.record, &self.number, &self.time_ns)
+    except BaseException:  # also Ctrl-C while it yields
+        memset(self.record, 0, self.latch.bytes)
+        self.number = 0
+        raise
+    return 0
 
 
 cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:

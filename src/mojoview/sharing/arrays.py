@@ -20,11 +20,10 @@ __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
 CHUNK = 64 << 20  # bytes a system call: signals are seen between two
 
-# How to attach to each kind of this room, imported when first met; rooms above tell theirs in memory/upward.
+# How to attach to the other kinds of this room, imported when first met; rooms above tell theirs in memory/upward.
 _KINDS = {
     _segment.STATE: "mojoview.sharing._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
-    _segment.ARRAY: "mojoview.sharing.arrays:SharedArray",
     _segment.RING_SPSC: "mojoview.sharing.ring:ring_of_segment",
     _segment.RING_MPSC: "mojoview.sharing.ring:ring_of_segment",
     _segment.RING_BROADCAST: "mojoview.sharing.ring:ring_of_segment",
@@ -45,10 +44,8 @@ class SharedArray:
     Notes
     -----
     Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
-    sockets with
-    `mojoview.sharing.send()`. Anonymous memory is sealed by the kernel against any change. It lives as long as a handle
-    or a view does;
-    a name lives until its creator closes it, unlinks it or exits.
+    sockets with `mojoview.sharing.handover.send_segment()`. Anonymous memory is sealed by the kernel against any
+    change. It lives as long as a handle or a view does; a name lives until its creator closes it, unlinks it or exits.
 
     Thread safety: any thread.
     """
@@ -123,8 +120,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     Parameters
     ----------
     obj : array-like
-        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; or a DataFrame, which becomes a shared
-        frame.
+        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; a DataFrame becomes a shared frame.
     name : str, optional
         1 to 200 bytes without "/"; anonymous memory when absent, handed over by pickling.
     reclaim : bool
@@ -220,6 +216,8 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
 def attach_kind(segment: Segment) -> Any:
     """The handle of a segment, by the kind that its header names; owns the segment from then on."""
     kind = segment.facts["kind"]
+    if kind == _segment.ARRAY:
+        return SharedArray(segment)
     how = _KINDS.get(kind) or ATTACHERS.get(_segment.KINDS.get(kind, ""))
     if how is None:
         segment.close()

@@ -33,11 +33,9 @@ def require_room(operation: str, nbytes: int, directory: str | None) -> None:
 
 
 def shm_full(operation: str, nbytes: int, free: int, directory: str | None) -> ShmFullError:
-    hint = (
-        f"; cleanup() removes what dead processes left in {directory}, docker's --shm-size enlarges it"
-        if directory
-        else ""
-    )
+    hint = ""
+    if directory:
+        hint = f"; cleanup() removes what dead processes left in {directory}, docker's --shm-size enlarges it"
     return ShmFullError(f"{operation}: needs {nbytes} bytes, {free} are free{hint}", nbytes, free)
 
 

@@ -1,8 +1,9 @@
 /* The K-slot latch: a small record, one writer, any number of readers, no locks, never half an update.
  *
- * Publication n lives in slot n mod K. Its mark is 2n once it is whole and odd while it is written. A reader demands exactly 2n
- * before and after its copy; "any even mark" would let time run backwards. It retries only when the writer has made K - 1 further
- * publications during the copy. A writer that dies leaves an odd mark in a slot that `latest` does not name: nobody looks there,
+ * Publication n lives in slot n mod K. Its mark is 2n once it is whole and odd while it is written. A reader that took n from
+ * `latest` copies, then demands exactly 2n: what it copied is n's or newer, and whoever has seen a newer word sees the odd mark that
+ * came before it. A look before the copy would add nothing; "any even mark" would let torn copies pass. It retries only when the
+ * writer has made K - 1 further publications during the copy. A writer that dies leaves an odd mark in a slot that `latest` does not name: nobody looks there,
  * and its successor, who continues at latest + 1, writes it again.
  *
  * After Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012) and Linux's seqcount_latch. The
@@ -99,34 +100,35 @@ static inline uint64_t mv_latch_write(const mv_latch_ref *r, const void *record,
     return n;
 }
 
-/* Copies publication n out, if its slot still holds it: MV_LATCH_READ or MV_LATCH_GONE. */
+#define MV_LATCH_WORD(k) (word = atomic_load_explicit(from + (k), MV_LATCH_GET), memcpy(to + 8 * (k), &word, 8))
+
+/* Copies publication n out, if its slot still holds it: MV_LATCH_READ, or MV_LATCH_GONE and `record` is a mixture. n is at most what
+ * mv_latch_latest() has given this thread. */
 static inline int mv_latch_read_at(const mv_latch_ref *r, uint64_t n, void *record, uint64_t *time_ns) {
     mv_latch_slot *slot = mv_latch_slot_of(r, n);
     char *to = (char *)record;
-    uint64_t time, whole = r->bytes / 8, rest = r->bytes % 8;
+    uint64_t time, word, whole = r->bytes / 8, rest = r->bytes % 8;
     const _Atomic uint64_t *from = slot->words;
-    if (atomic_load_explicit(&slot->mark, memory_order_acquire) != 2 * n) return MV_LATCH_GONE; /* ACQ: payload loads stay below */
     time = atomic_load_explicit(&slot->time_ns, MV_LATCH_GET);
-    for (; whole >= 4; whole -= 4, from += 4, to += 32) { /* by hand: compilers leave loops over atomic words as they are */
-        uint64_t a = atomic_load_explicit(from, MV_LATCH_GET), b = atomic_load_explicit(from + 1, MV_LATCH_GET);
-        uint64_t c = atomic_load_explicit(from + 2, MV_LATCH_GET), d = atomic_load_explicit(from + 3, MV_LATCH_GET);
-        memcpy(to, &a, 8), memcpy(to + 8, &b, 8), memcpy(to + 16, &c, 8), memcpy(to + 24, &d, 8);
+    for (; whole >= 8; whole -= 8, from += 8, to += 64) { /* by hand: compilers leave loops over atomic words as they are */
+        MV_LATCH_WORD(0), MV_LATCH_WORD(1), MV_LATCH_WORD(2), MV_LATCH_WORD(3);
+        MV_LATCH_WORD(4), MV_LATCH_WORD(5), MV_LATCH_WORD(6), MV_LATCH_WORD(7);
     }
-    for (; whole; whole--, from++, to += 8) {
-        uint64_t word = atomic_load_explicit(from, MV_LATCH_GET);
-        memcpy(to, &word, 8);
-    }
+    for (; whole >= 2; whole -= 2, from += 2, to += 16) MV_LATCH_WORD(0), MV_LATCH_WORD(1);
+    if (whole) MV_LATCH_WORD(0), from++, to += 8;
     if (rest) {
         uint64_t last = atomic_load_explicit(from, MV_LATCH_GET);
         memcpy(to, &last, rest);
     }
 #ifndef MV_LATCH_FENCE_FREE
-    atomic_thread_fence(memory_order_acquire); /* ACQ: no payload load sinks below the second look. An acquire *load* would not do */
+    atomic_thread_fence(memory_order_acquire); /* ACQ: no payload load sinks below the look. An acquire *load* of it would not do */
 #endif
     if (atomic_load_explicit(&slot->mark, memory_order_relaxed) != 2 * n) return MV_LATCH_GONE; /* RLX: the fence orders it */
     *time_ns = time;
     return MV_LATCH_READ;
 }
+
+#undef MV_LATCH_WORD
 
 /* Copies the newest publication out. MV_LATCH_NONE before the first; MV_LATCH_BUSY where the writer lapped 64 attempts in a row:
  * yield, then ask again. `record` is whole only after MV_LATCH_READ. */

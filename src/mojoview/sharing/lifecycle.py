@@ -27,7 +27,7 @@ from mojoview.memory.errors import (
     TruncatedError,
     VersionMismatch,
 )
-from mojoview.sharing import _segment, capacity, naming
+from mojoview.sharing import _segment, arguments, capacity, naming
 from mojoview.sharing._segment import Segment
 
 __all__ = [
@@ -101,8 +101,9 @@ def create_segment(
         raise ArgumentError(
             f"{operation}: {payload_bytes} bytes, {len(shape)} dimensions, {len(params)} parameters: out of range"
         )
+    mode = arguments.permissions(operation, mode)
     if path is None and name is not None:
-        path = naming.path_of(name)
+        path, name = naming.path_of(name), str(name)
     text = b"" if dtype is None else dtype_to_text(as_dtype(dtype, operation))
     if len(text) + len(tag) > _segment.TEXT_BYTES:
         raise DTypeError(
@@ -207,8 +208,7 @@ def attach_segment(
     Raises
     ------
     SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError,
-    SchemaMismatch,
-    SegmentLost
+    SchemaMismatch, SegmentLost
         In the order in which it is checked. Nothing is ever written to, or removed, before the header is known to be
         ours.
 
@@ -216,7 +216,9 @@ def attach_segment(
     -----
     Thread safety: any thread.
     """
-    where = naming.path_of(name) if path is None else path
+    where, name = (naming.path_of(name) if path is None else path), str(name)
+    if uid is not None:
+        uid = arguments.whole(f"attaching {name!r}", "uid", uid, 0, 2**32 - 1)
     fd = naming.open_file(name, where, uid)
     given = False
     try:
@@ -335,8 +337,8 @@ def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[st
     """The checked facts of a header, once its creator has finished it."""
     fault, facts = _segment.inspect(fd)
     if fault == "unfinished":
-        deadline = time.monotonic() + timeout
-        while fault == "unfinished" and time.monotonic() < deadline:
+        deadline = arguments.deadline("attach()", timeout, time.monotonic_ns())
+        while fault == "unfinished" and (deadline is None or time.monotonic_ns() < deadline):
             time.sleep(0.001)
             fault, facts = _segment.inspect(fd)
     label = "anonymous segment" if name is None else f"segment {name!r}"

@@ -1,15 +1,13 @@
 """Names of segments: files in one directory. Finding, listing, removing; and removal of our own when the process ends.
 
 Nothing here unlinks on the way to attach, and no resource tracker is involved: a name ends when its creator closes it,
-unlinks it or
-exits, or when `cleanup()` finds its owner dead.
+unlinks it or exits, or when `cleanup()` finds its owner dead.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
-import functools
 import os
 import stat
 import sys
@@ -32,25 +30,20 @@ from mojoview.sharing._segment import Segment
 __all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
 
 PREFIX = "mojoview-"
-_owned: dict[
-    str, Segment
-] = {}  # names that this process created or took over, kept so that their locks live as long as the names
+_USUAL = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+# Names that this process created or took over, by path; kept so that their locks live as long as the names.
+_owned: dict[str, Segment] = {}
 _anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
 _hooked = 0  # the process that has its exit hooks in place
 
 
 def directory() -> str:
     """Where names live: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
-    return os.environ.get("MOJOVIEW_SHM_DIR") or _usual_directory()
-
-
-@functools.cache
-def _usual_directory() -> str:
-    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    return os.environ.get("MOJOVIEW_SHM_DIR") or _USUAL
 
 
 def path_of(name: str) -> str:
-    """The file of a name; refuses names that could leave the directory or hide in it."""
+    """The file of a name, a text or a NumPy text; refuses names that could leave the directory or hide in it."""
     if not isinstance(name, str):
         raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
     if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
@@ -174,9 +167,8 @@ def cleanup(name: str | None = None) -> list[str]:
     Notes
     -----
     Dead means: the kernel has released the owner's lock, and no process of that pid and start time exists. Mappings
-    that readers hold
-    stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock decides which of them
-    removes a name.
+    that readers hold stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
+    decides which of them removes a name.
 
     Examples
     --------

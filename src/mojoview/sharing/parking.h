@@ -6,7 +6,9 @@
 #ifndef MOJOVIEW_PARKING_H
 #define MOJOVIEW_PARKING_H
 
-#include "platform.h"
+#include "platform.h" /* first: it asks the system for its extensions */
+
+#include <stdatomic.h>
 
 /* The low half of a 64-bit counter: what the kernel compares. */
 static inline const _Atomic uint32_t *mv_low_word(const _Atomic uint64_t *counter) {

@@ -51,6 +51,13 @@ typedef struct mv_pins_ref {
     uint64_t slot_limit; /* how many slots the segment has room for: no word of a peer may lead beyond */
 } mv_pins_ref;
 
+/* What a row holds while its owner pins nothing. Without locks the word itself says that the row has an owner: nonzero, and no slot. */
+#if MV_OS_LOCKS
+#define MV_PINS_IDLE UINT64_C(0)
+#else
+#define MV_PINS_IDLE UINT64_C(255)
+#endif
+
 enum { MV_PINS_NONE = 0, MV_PINS_PINNED = 1, MV_PINS_BUSY = -1, MV_PINS_DAMAGED = -2 };
 
 static inline mv_pins_slot *mv_pins_slot_of(const mv_pins_ref *r, uint64_t slot) { return (mv_pins_slot *)(void *)(r->head + 1) + slot; }
@@ -73,13 +80,13 @@ static inline int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
             MV_FAILPOINT("pins.pinned");
             return MV_PINS_PINNED;
         }
-        atomic_store_explicit(pinned, 0, memory_order_release);
+        atomic_store_explicit(pinned, MV_PINS_IDLE, memory_order_release);
     }
     return MV_PINS_BUSY;
 }
 
 static inline void mv_pins_unpin(const mv_pins_ref *r, uint64_t row) {
-    atomic_store_explicit(&r->rows[row].pinned, 0, memory_order_release); /* REL: the payload's reads come before it */
+    atomic_store_explicit(&r->rows[row].pinned, MV_PINS_IDLE, memory_order_release); /* REL: the payload's reads come before it */
     atomic_thread_fence(memory_order_seq_cst); /* SC: the unpin comes before the look for a waiting writer (parking.h) */
     if (atomic_load_explicit(&r->rows[0].writers, memory_order_relaxed) != 0) { /* RLX: the fence orders it */
         atomic_fetch_add_explicit(&r->rows[0].released, 1, memory_order_release);
@@ -165,8 +172,8 @@ static inline int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd) 
         return (int64_t)row;
 #else
         {
-            uint64_t free = 0; /* any nonzero word that names no slot claims the row */
-            if (!atomic_compare_exchange_strong_explicit(&r->rows[row].pinned, &free, UINT64_C(255), memory_order_acq_rel,
+            uint64_t free = 0;
+            if (!atomic_compare_exchange_strong_explicit(&r->rows[row].pinned, &free, MV_PINS_IDLE, memory_order_acq_rel,
                                                          memory_order_relaxed))
                 continue;
             *fd = mv_os_reopen(any, 1);
@@ -175,6 +182,11 @@ static inline int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd) 
 #endif
     }
     return -EBUSY;
+}
+
+/* The end of a row of one's own, which pins nothing. Where there are locks, closing its descriptor says the same. */
+static inline void mv_pins_drop_row(const mv_pins_ref *r, uint64_t row) {
+    atomic_store_explicit(&r->rows[row].pinned, 0, memory_order_release); /* REL: whoever claims it comes after */
 }
 
 #endif

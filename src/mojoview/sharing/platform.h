@@ -1,8 +1,8 @@
 /* The operating system behind one interface: files in memory, kernel-owned locks, process identity, futexes.
  *
  * Linux is the real thing. The portable branch (macOS; -DMV_OS_PORTABLE builds it on Linux for the tests) replaces memfd by an
- * unlinked file, a futex by short sleeps, and open-file-description locks, where the system lacks them, by "unknown": liveness is
- * then judged by pid and start time alone. Functions return -errno on failure. */
+ * unlinked file, a futex by short sleeps, and open-file-description locks by "unknown": liveness is then judged by pid and start
+ * time alone. Functions return -errno on failure. */
 #ifndef MOJOVIEW_PLATFORM_H
 #define MOJOVIEW_PLATFORM_H
 
@@ -189,11 +189,9 @@ static inline void mv_os_prefault(void *address, size_t bytes) {
 
 /* -- kernel-owned locks ------------------------------------------------------------------------------------------------- */
 
-#if defined(F_OFD_SETLK) && !(defined(MV_OS_PORTABLE) && !defined(__APPLE__))
-#define MV_OS_LOCKS 1
-#else
-#define MV_OS_LOCKS 0
-#endif
+/* Only where mv_os_reopen() gives a description of its own: a duplicate shares the locks of the descriptor it came from, and would
+ * say "free" to the process that holds one. macOS has such locks, but no way to open an unlinked file again. */
+#define MV_OS_LOCKS MV_OS_LINUX
 
 /* 1 = granted; 0 = somebody else holds it. Lives as long as any descriptor or mapping of this description. */
 static inline int mv_os_lock(int fd, int64_t byte, int exclusive) {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory.errors import ClosedError
-from mojoview.sharing import _segment, lifecycle
+from mojoview.sharing import _segment, arguments, lifecycle
 from mojoview.sharing._segment import Segment
 from mojoview.sharing.arrays import SharedArray, as_array
 
@@ -19,9 +19,8 @@ class Pool:
     """Shares arrays through memory whose pages are already there.
 
     Close the `SharedArray` to give its memory back. It is used again once no handle, no view and no pickled handle on
-    its way is left,
-    in whatever process: the kernel's locks say so. Only this process can write to the memory, which the kernel
-    enforces.
+    its way is left, in whatever process: the kernel's locks say so. Only this process can write to the memory, which
+    the kernel enforces.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class Pool:
     """
 
     def __init__(self, limit: int = 1 << 30):
-        self.limit = limit
+        self.limit = arguments.whole("Pool()", "limit", limit, 0, 2**62)
         self._idle: list[Segment] = []
         self._busy: list[_PooledArray] = []
         self._open = True
@@ -77,7 +76,7 @@ class Pool:
         """Makes and prefaults memory for an array of `nbytes` now, so that the first `share()` finds it warm."""
         if not self._open:
             raise ClosedError("Pool.reserve(): the pool was closed")
-        self._idle.append(_fresh(nbytes))
+        self._idle.append(_fresh(arguments.whole("Pool.reserve()", "nbytes", nbytes, 0, 2**62)))
 
     @property
     def segments(self) -> int:

@@ -36,8 +36,7 @@ class Ring(RingReader):
     """A stream of frames through shared memory; made by `create` and `attach`, on either side.
 
     Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers
-    are continuous, headers
-    are checked on every read, payloads where ``crc=True``.
+    are continuous, headers are checked on every read, payloads where ``crc=True``.
 
     Notes
     -----
