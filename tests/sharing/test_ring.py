@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import mojoview
 from mojoview import Ring, view
 from mojoview.memory import errors
+from mojoview.sharing._batch import Batch, Frame
+from mojoview.sharing.ring import Claim
 
 MODES = ["spsc", "mpsc", "broadcast"]
 LOSSLESS = ["spsc", "mpsc"]
@@ -31,10 +33,6 @@ def ring():
 
 def payloads(batch):
     return [bytes(frame) for frame in batch]
-
-
-# -- the stream
-# --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("crc", [False, True])
@@ -173,10 +171,6 @@ def test_processor_clock_agrees_with_the_systems():
         assert abs(frame.timestamp_ns - __import__("time").monotonic_ns()) < 10**8
 
 
-# -- memory
-# ------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_use_after_release_raises(mode):
     with Ring.create(mode=mode, start="oldest") as ring:
@@ -249,10 +243,6 @@ def test_views_outlive_the_ring():
             use()
 
 
-# -- claims
-# ------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_claim_commits_on_success_and_aborts_on_exception(mode):
     with Ring.create(mode=mode, crc=True, start="oldest") as ring:
@@ -296,10 +286,6 @@ def test_one_claim_in_a_ring_of_one(ring):
     assert payloads(ring.read()) == [b"\x01"]
 
 
-# -- waiting, pressure, the other side
-# ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("wait", ["spin", "hybrid", "futex", "event"])
 @pytest.mark.parametrize("mode", MODES)
 def test_every_wait_wakes_up(mode, wait):
@@ -341,14 +327,20 @@ def test_back_pressure(mode):
         with Ring.attach(ring, full="drop") if mode == "mpsc" else Ring.create(capacity=4096, full="drop") as writer:
             assert writer.write_many(np.zeros((1000, 64), "u1")) == 32
             assert writer.write(b"") is None
-            assert writer.stats()["dropped"] == 1000 - 32 + 1
+            assert writer.write_many([b"", b""]) == 0
+            assert writer.stats()["dropped"] == 1000 - 32 + 3
     with Ring.create(capacity=4096, mode=mode) as ring:
         ring.write_many(np.zeros((32, 64), "u1"))
         with pytest.raises(errors.WaitTimeout):
             ring.write(b"", timeout=0.01)
         with pytest.raises(errors.WaitTimeout) as caught:
             ring.write_many(np.zeros((2, 64), "u1"), timeout=0)
-        assert caught.value.args[1] == 0
+        assert caught.value.written == 0
+        assert "took 0 of 2 in time" in str(caught.value)
+        assert len(ring.read(2)) == 2
+        with pytest.raises(errors.WaitTimeout) as caught:
+            ring.write_many([bytes(64)] * 4, timeout=0)
+        assert caught.value.written == 2
 
 
 def test_seats_are_exclusive(ring):
@@ -401,7 +393,10 @@ def test_a_full_ring_whose_reader_left_says_so():
 def test_an_observer_takes_nothing(ring):
     with Ring.attach(ring, observe=True, start="oldest") as observer:
         ring.write(b"1")
-        assert payloads(observer.read(8, 0)) == payloads(ring.read()) == [b"1"]
+        assert payloads(observer.read(8, 0)) == [b"1"]
+        assert ring.stats()["read"] == 0
+        assert payloads(ring.read()) == [b"1"]
+        assert ring.stats()["read"] == 1
         with pytest.raises(errors.NotOwnerError):
             observer.write(b"2")
 
@@ -436,10 +431,6 @@ def test_async_iteration_ends_with_the_producer(mode):
             return got
 
     assert asyncio.run(asyncio.wait_for(main(), 30)) == [b"%d" % k for k in range(500)]
-
-
-# -- lossy rings
-# -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_lapped_reader_knows_what_it_missed():
@@ -483,10 +474,6 @@ def test_a_recording_that_cannot_be_written_can_be_read(tmp_path):
         assert payloads(reader.read(2, 0)) == [b"1"]
 
 
-# -- arguments, names, processes
-# ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -503,6 +490,19 @@ def test_a_recording_that_cannot_be_written_can_be_read(tmp_path):
         {"mode": "recorder"},
         {"name": "a/b"},
         {"dtype": [("x", "f8", 10**6)]},
+        {"capacity": None},
+        {"capacity": "4096"},
+        {"capacity": 4096.0},
+        {"capacity": -4096},
+        {"capacity": 2**70},
+        {"mode": []},
+        {"wait": None},
+        {"pin": "0"},
+        {"priority": 1.5},
+        {"permissions": "rw"},
+        {"name": 5},
+        {"name": "a\0b"},
+        {"name": b"a/b", "mode": "recorder"},
     ],
     ids=str,
 )
@@ -525,11 +525,65 @@ def test_calls_refuse(ring):
         (lambda: ring.write_many(np.zeros(3)), errors.ShapeError),
         (lambda: ring.claim(2**40), errors.ShapeError),
         (lambda: ring.seek(3), errors.ArgumentError),
+        (lambda: ring.seek("3"), errors.ArgumentError),
+        (lambda: ring.write(b"", type="x"), errors.ArgumentError),
+        (lambda: ring.write(b"", type=2**80), errors.ArgumentError),
+        (lambda: ring.write(np.array([[1]], object)), errors.DTypeError),
+        (lambda: ring.write(np.zeros(1, [("O", "i4"), ("x", "O")])), errors.DTypeError),
+        (lambda: ring.write_many(np.array([["a"]], object)), errors.DTypeError),
+        (lambda: ring.read_into(np.array([None])), errors.DTypeError),
+        (lambda: ring.read("5"), errors.ArgumentError),
+        (lambda: ring.read(timeout="soon"), errors.ArgumentError),
+        (lambda: ring.claim(-1), errors.ArgumentError),
+        (lambda: ring.claim(1, type=3), errors.ArgumentError),
+        (lambda: ring.wait_for_reader("soon"), errors.ArgumentError),
+        (lambda: ring.append(b"x"), errors.ArgumentError),
+        (lambda: ring.claim(1).__exit__(None, None, None), errors.ArgumentError),
+        (lambda: Ring.attach(5), errors.ArgumentError),
         (lambda: Ring(), errors.ArgumentError),
     ]:
         with pytest.raises(kind):
             call()
     assert ring.stats()["written"] == 0
+
+
+@pytest.mark.parametrize("kind", [Batch, Claim, Frame, Ring])
+def test_an_object_that_nobody_made_is_refused_in_words(kind):
+    bare = kind.__new__(kind)
+    for attribute in (
+        "seq",
+        "view",
+        "headers",
+        "records",
+        "capacity",
+        "read",
+        "stats",
+        "release",
+        "to_pandas",
+        "__enter__",
+    ):
+        if hasattr(kind, attribute):
+            try:
+                value = getattr(bare, attribute)
+                value() if callable(value) else None
+            except errors.MojoViewError:
+                continue
+
+
+def test_a_batch_is_a_sequence(ring):
+    ring.write_many([b"0", b"1", b"2"])
+    batch = ring.read()
+    assert [bytes(frame) for frame in batch[::-1]] == [b"2", b"1", b"0"]
+    assert bytes(batch[-1]) == b"2"
+    for key, kind in [
+        (3, errors.IndexingError),
+        (10**30, errors.IndexingError),
+        ("x", errors.ArgumentError),
+        (slice(None, None, 0), errors.ArgumentError),
+    ]:
+        with pytest.raises(kind):
+            batch[key]
+    assert ring.write(np.zeros(3, [("O", "i4")])) == 3  # a field's name is no type
 
 
 def test_a_buffer_that_is_too_small_loses_nothing(ring):

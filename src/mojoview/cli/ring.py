@@ -103,10 +103,6 @@ def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> 
             return
 
 
-# -- looking
-# -----------------------------------------------------------------------------------------------------------------
-
-
 def top(arguments: argparse.Namespace) -> None:
     with attach(arguments.ring, start="newest") as ring:
         rounds = itertools.count() if arguments.count is None else range(arguments.count)
@@ -197,10 +193,6 @@ def check(arguments: argparse.Namespace) -> dict[str, Any]:
             "first_break": str(broken[0]) if broken else None,
             "incomplete": ring.abandoned,
         }
-
-
-# -- recordings
-# --------------------------------------------------------------------------------------------------------------
 
 
 def record(arguments: argparse.Namespace) -> dict[str, Any]:
