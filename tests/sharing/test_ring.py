@@ -8,6 +8,7 @@ import os
 import pickle
 import select
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -623,3 +624,32 @@ def test_pickle_carries_a_named_ring(name):
 def test_a_pin_that_is_not_permitted_is_a_warning():
     with pytest.warns(RuntimeWarning, match="pin=100000"):
         Ring.create(pin=100_000).close()
+
+
+def test_a_pin_binds_the_calling_thread():
+    bound = []
+    core = min(os.sched_getaffinity(0))
+
+    def pin():
+        Ring.create(pin=core).close()
+        bound.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=pin)
+    thread.start()
+    thread.join()
+    assert bound == [{core}]
+
+
+def test_a_priority_is_given_or_a_warning():
+    found = []
+
+    def run():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            Ring.create(priority=1).close()
+        found.append(bool(said) != (os.sched_getscheduler(0) == os.SCHED_FIFO))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [True]

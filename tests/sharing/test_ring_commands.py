@@ -83,6 +83,15 @@ def test_top(capsys, name):
         assert len(ring.read(2000, 0)) == 1000  # it took nothing
 
 
+def test_top_draws_a_table(capsys, name, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("mojoview.cli.ring._has_rich", lambda: True)
+    with Ring.create(name) as ring:
+        ring.write(b"x")
+        assert main(["ring", "top", name, "--count", "1", "--interval", "0.01"]) == 0
+    assert "frames per s" in capsys.readouterr().out
+
+
 def test_replay(capsys, recording, name):
     got = []
 

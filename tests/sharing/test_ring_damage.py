@@ -381,3 +381,23 @@ def test_threads_that_share_a_handle_are_told(name):
         assert set(got) == {7}
         assert len(got) == writer.stats()["written"]
         assert ring.lost == 0
+
+
+@pytest.mark.parametrize(("broken", "following"), [(None, 10), (7, 7)])
+def test_a_recording_goes_on_after_its_last_whole_frame(tmp_path, broken, following):
+    """The page that says where it ended is older than the frames, as after a power failure; up to the first break."""
+    path = tmp_path / "flight.ring"
+    with Ring.create(path, 1 << 16, "recorder", crc=True) as ring:
+        for k in range(5):
+            ring.write(b"%d" % k)
+        old = path.read_bytes()[4096 : 4096 + 512]
+        for k in range(5, 10):
+            ring.write(b"%d" % k)
+    content = bytearray(path.read_bytes())
+    content[4096 : 4096 + 512] = old
+    if broken is not None:
+        content[16384 + 64 * broken + 32] ^= 1
+    path.write_bytes(content)
+    with Ring.attach(path) as ring:
+        assert ring.write(b"next") == following
+        assert [bytes(frame) for frame in ring.read(99, 0)] == [*(b"%d" % k for k in range(following)), b"next"]
