@@ -117,6 +117,7 @@ def test_record_dies_and_comes_back(name, tmp_path, capsys):
     """Its numbers are the source's: what it could not see is a gap, and what the ring still had is none."""
     target = tmp_path / "flight.ring"
     with Ring.create(name, 1 << 16, "broadcast", crc=True) as ring:
+        ring.write_many([b"before it listened"] * 50)
         for turn in range(3):
             command = [sys.executable, "-m", "mojoview", "ring", "record", name, str(target)]
             process = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL)
@@ -133,6 +134,7 @@ def test_record_dies_and_comes_back(name, tmp_path, capsys):
     assert found["missed"] > 0
     status, found = run(capsys, "check", target)
     assert status == 0
+    assert found["first"] == 50
     assert found["frames"] + found["missing"] == 5600
     assert found["missing"] > 3000
 

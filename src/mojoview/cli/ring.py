@@ -202,8 +202,8 @@ def record(arguments: argparse.Namespace) -> dict[str, Any]:
         attach(arguments.ring, start="newest") as source,
         open_recording(target, source, arguments.capacity) as recording,
     ):
-        following = recording.stats()["written"]
-        if following and source.mode != "mpsc":
+        following = recording.resume()
+        if recording.stats()["written"] and source.mode != "mpsc":
             source.seek(following)
         written = 0
         try:

@@ -56,7 +56,8 @@ cdef int frame_type(object type) except -1:
 cpdef uint64_t deadline_of(object timeout) except? 0:
     """deadline_of(timeout)
 
-    CLOCK_MONOTONIC of the end of a wait; 0 = only look."""
+    CLOCK_MONOTONIC of the end of a wait; 0 = only look.
+    """
     if timeout is None:
         return UINT64_MAX
     try:
@@ -342,8 +343,8 @@ cdef class RingBase:
             self.reading = False
 
     cdef bint soon(self, mv_ring *r) noexcept:
-        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and to give
-        the GIL away would cost more. Not where this handle does not spin.
+        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and
+        to give the GIL away would cost more. Not where this handle does not spin.
         """
         cdef int k
         for k in range(64 if self.wait <= MV_WAIT_HYBRID and self.spin_ns else 0):

@@ -219,6 +219,30 @@ cdef class RingWriter(RingBase):
                 raise after(done, WaitTimeout(f"write_many: ring {self.segment.name!r} took {done} of {count} in time"))
         return done
 
+    def resume(self):
+        """resume()
+
+        Takes the producer's seat now rather than at the first write.
+
+        Returns
+        -------
+        int
+            The number of the next frame: where a recorder that comes back goes on in the stream that it records.
+
+        Raises
+        ------
+        NotOwnerError, Busy, ClosedError, CorruptHeader
+            Another producer has the seat, or all seats are taken; the ring is closed or damaged.
+
+        Notes
+        -----
+        Thread safety: one thread at a time a handle.
+        """
+        self.ring("resume")
+        if self.producer is None or self.producer.owner.fd < 0:
+            self.become_producer()
+        return self.handle.ring.next_seq
+
     def _copy_in(self, frame, uint64_t seq, uint64_t timestamp_ns, int type):
         """A frame of another ring, with its own number and time, into a recording."""
         cdef Lease lease = lease_buffer(frame, frame, PyBUF_C_CONTIGUOUS)
@@ -228,7 +252,7 @@ cdef class RingWriter(RingBase):
             self.become_producer()
         r = &self.handle.ring
         if self.record_bytes and <uint64_t>lease.buffer.len % self.record_bytes:
-            raise ShapeError(f"append: expected whole records of {self.record_bytes} bytes, got {lease.buffer.len} bytes")
+            raise ShapeError(f"append: expected whole records of {self.record_bytes} bytes, got {lease.buffer.len}")
         if <int64_t>(seq - r.next_seq) < 0:
             raise ArgumentError(f"append: frame {seq} comes after {r.next_seq - 1} in {self.segment.name!r}")
         if r.tail == mv_ring_start(r):
