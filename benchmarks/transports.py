@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
+import itertools
 import math
 import multiprocessing
 import os
@@ -23,24 +25,47 @@ from mojoview import Ring
 
 context = multiprocessing.get_context("fork")
 BATCH = 1000
+WARM = 200  # round trips before any is timed
+SILENCE = 0.5  # seconds after which a peer that drops is taken to have no more
 
 
 class Transport:
-    """One way: `open()` before the fork, then `sender()` in the child and `receiver()` here. Both return a
-    function of n messages.
+    """One way: `open()` before the fork, then `poster()` in the child and `fetcher()` here.
+
+    `poster()` gives a function that sends one message, `fetcher()` one that copies the next into a buffer; `sender()`
+    and `receiver()` give functions of n messages.
     """
 
     name = ""
     needs: str | None = None
+    step = 1  # messages a call
 
     def __init__(self, size: int):
         self.size = size
         self.message = bytes(size)
 
     def open(self) -> None: ...
-    def sender(self): ...
-    def receiver(self): ...
+    def poster(self): ...
+    def fetcher(self): ...
     def close(self) -> None: ...
+
+    def sender(self):
+        post, message = self.poster(), self.message
+
+        def send(n):
+            for _ in itertools.repeat(None, n):
+                post(message)
+
+        return send
+
+    def receiver(self):
+        fetch, buffer = self.fetcher(), bytearray(self.size)
+
+        def receive(n):
+            for _ in itertools.repeat(None, n):
+                fetch(buffer)
+
+        return receive
 
 
 class RingOne(Transport):
@@ -50,28 +75,16 @@ class RingOne(Transport):
     def open(self):
         capacity = max(1 << 20, 1 << (4 * self.size - 1).bit_length())
         self.ring = Ring.create(capacity=capacity, **{"wait": "hybrid", **self.options})
-        self.wait = self.options.get("wait", "hybrid")
 
-    def sender(self):
-        ring, message = Ring.attach(self.ring, wait=self.wait), self.message
+    def poster(self):
+        self.ring = Ring.attach(self.ring, wait=self.options.get("wait", "hybrid"))
+        return self.ring.write
 
-        def send(n):
-            for _ in range(n):
-                ring.write(message)
-
-        return send
-
-    def receiver(self):
-        ring, buffer = self.ring, bytearray(self.size)
-
-        def receive(n):
-            for _ in range(n):
-                ring.read_into(buffer)
-            assert ring.lost == 0
-
-        return receive
+    def fetcher(self):
+        return self.ring.read_into
 
     def close(self):
+        assert self.ring.lost == 0
         self.ring.close()
 
 
@@ -100,7 +113,8 @@ class RingIterate(RingOne):
             for frame in ring:
                 n -= 1
                 if n == 0:
-                    return frame.seq
+                    frame.seq  # noqa: B018
+                    return
 
         return receive
 
@@ -124,6 +138,7 @@ class RingView(RingOne):
 
 class RingMany(RingOne):
     name = "ring, batches"
+    step = BATCH
 
     def sender(self):
         ring, rows = Ring.attach(self.ring), np.zeros((BATCH, self.size), "u1")
@@ -139,25 +154,18 @@ class RingMany(RingOne):
 
         def receive(n):
             while n > 0:
-                n -= ring.read_many(rows)
-            assert ring.lost == 0
+                n -= ring.read_many(rows[:n])
 
         return receive
 
 
 class Sockets(Transport):
-    def sender(self):
-        send, message = self.pair[0].sendall, self.message
-        return lambda n: [send(message) for _ in range(n)] and None
+    def poster(self):
+        return self.pair[0].sendall
 
-    def receiver(self):
-        receive, buffer, size = self.pair[1].recv_into, bytearray(self.size), self.size
-
-        def take(n):
-            for _ in range(n):
-                receive(buffer, size, socket.MSG_WAITALL)
-
-        return take
+    def fetcher(self):
+        receive, size = self.pair[1].recv_into, self.size
+        return lambda buffer: receive(buffer, size, socket.MSG_WAITALL)
 
     def close(self):
         for end in self.pair:
@@ -189,18 +197,11 @@ class Pipe(Transport):
     def open(self):
         self.out, self.into = context.Pipe(False)
 
-    def sender(self):
-        send, message = self.into.send_bytes, self.message
-        return lambda n: [send(message) for _ in range(n)] and None
+    def poster(self):
+        return self.into.send_bytes
 
-    def receiver(self):
-        receive, buffer = self.out.recv_bytes_into, bytearray(self.size)
-
-        def take(n):
-            for _ in range(n):
-                receive(buffer)
-
-        return take
+    def fetcher(self):
+        return self.out.recv_bytes_into
 
     def close(self):
         self.out.close(), self.into.close()
@@ -212,8 +213,8 @@ class Queue(Transport):
     def open(self):
         self.queue = context.Queue()
 
-    def sender(self):
-        return lambda n: [self.queue.put(self.message) for _ in range(n)] and None
+    def poster(self):
+        return self.queue.put
 
     def receiver(self):
         return lambda n: [self.queue.get() for _ in range(n)] and None
@@ -230,13 +231,13 @@ class Zmq(Transport):
         self.folder = tempfile.mkdtemp()
         self.address = f"ipc://{self.folder}/z"
 
-    def sender(self):
+    def poster(self):
         import zmq
 
         self.context = zmq.Context()
         self.push = self.context.socket(zmq.PUSH)
         self.push.connect(self.address)
-        return lambda n: [self.push.send(self.message) for _ in range(n)] and None
+        return self.push.send
 
     def receiver(self):
         import zmq
@@ -255,7 +256,6 @@ class Zmq(Transport):
 class FasterFifo(Transport):
     name = "faster-fifo"
     needs = "faster_fifo"
-    many = False
 
     def open(self):
         import faster_fifo
@@ -265,31 +265,32 @@ class FasterFifo(Transport):
 
         self.queue = faster_fifo.Queue(max_size_bytes=max(1 << 20, 8 * self.size), loads=same, dumps=same)
 
-    def sender(self):
-        if self.many:
-            rows = [self.message] * BATCH
-
-            def send(n):
-                for _ in range(n // BATCH):
-                    self.queue.put_many(rows, timeout=20)
-
-            return send
-        return lambda n: [self.queue.put(self.message, timeout=20) for _ in range(n)] and None
+    def poster(self):
+        return functools.partial(self.queue.put, timeout=20)
 
     def receiver(self):
-        if self.many:
-
-            def receive(n):
-                while n > 0:
-                    n -= len(self.queue.get_many(timeout=20, max_messages_to_get=min(n, BATCH)))
-
-            return receive
         return lambda n: [self.queue.get(timeout=20) for _ in range(n)] and None
 
 
 class FasterFifoMany(FasterFifo):
     name = "faster-fifo, many"
-    many = True
+    step = BATCH
+
+    def sender(self):
+        rows = [self.message] * BATCH
+
+        def send(n):
+            for _ in range(n // BATCH):
+                self.queue.put_many(rows, timeout=20)
+
+        return send
+
+    def receiver(self):
+        def receive(n):
+            while n > 0:
+                n -= len(self.queue.get_many(timeout=20, max_messages_to_get=min(n, BATCH)))
+
+        return receive
 
 
 class Iceoryx(Transport):
@@ -309,40 +310,52 @@ class Iceoryx(Transport):
     def open(self):
         self.title = f"mojoview-bench-{os.getpid()}-{time.monotonic_ns()}"
 
-    def sender(self):
-        self.topic = self.service()
+    def poster(self):
         import iceoryx2 as iox
 
+        self.topic = self.service()
         builder = self.topic.publisher_builder().initial_max_slice_len(self.size)
         publisher = builder.backpressure_strategy(iox.BackpressureStrategy.RetryUntilDelivered).create()
         source, size = ctypes.create_string_buffer(self.message, self.size), self.size
 
-        def send(n):
-            for _ in range(n):
-                sample = publisher.loan_slice_uninit(size)
-                ctypes.memmove(sample.payload_ptr, source, size)
-                sample.assume_init().send()
+        def post(message):
+            sample = publisher.loan_slice_uninit(size)
+            ctypes.memmove(sample.payload_ptr, source, size)
+            sample.assume_init().send()
 
-        return send
+        return post
+
+    def fetcher(self):
+        self.topic = self.service()
+        receive = self.topic.subscriber_builder().create().receive
+
+        def fetch(buffer):
+            """The first and the last byte, in place; None where nothing came in time."""
+            sample, last = receive(), None
+            while sample is None:
+                now = time.perf_counter()
+                last = last or now
+                if now - last > SILENCE * (1 if self.came else 10):
+                    return None
+                sample = receive()
+            shown = sample.payload().as_memory_view().cast("B")
+            shown[0], shown[-1]
+            sample.delete()
+            self.came = True
+            return self.size
+
+        self.came = False
+        return fetch
 
     def receiver(self):
-        self.topic = self.service()
-        subscriber = self.topic.subscriber_builder().create()
+        fetch = self.fetcher()
 
         def receive(n):
             """It drops what its subscriber does not take in time: what came counts, until none came for a while."""
-            got, last = 0, time.perf_counter()
-            while got < n:
-                sample = subscriber.receive()
-                if sample is not None:
-                    shown = sample.payload().as_memory_view().cast("B")
-                    shown[0], shown[-1]
-                    sample.delete()
-                    got += 1
-                    last = time.perf_counter()
-                elif time.perf_counter() - last > (0.5 if got else 5):
-                    break
-            return got, last
+            for got in range(n):
+                if fetch(None) is None:
+                    return got, time.perf_counter() - SILENCE
+            return n, time.perf_counter()
 
         return receive
 
@@ -372,8 +385,8 @@ def throughput(kind: type[Transport], size: int, count: int) -> float:
     transport = kind(size)
     transport.open()
     ready, done = context.Event(), context.Event()
-    warm = max(1, min(count // 10, BATCH)) if "batches" not in kind.name and "many" not in kind.name else BATCH
-    count = max(count // BATCH, 1) * BATCH if warm == BATCH else count
+    warm = max(kind.step, min(count // 10, BATCH))
+    count = max(count // kind.step, 1) * kind.step
 
     def child():
         send = transport.sender()
@@ -388,13 +401,11 @@ def throughput(kind: type[Transport], size: int, count: int) -> float:
     ready.set()
     receive(warm)
     begin = time.perf_counter()
-    result = receive(count)
-    got, end = result if isinstance(result, tuple) else (count, time.perf_counter())
-    elapsed = end - begin
+    got, end = receive(count) or (count, time.perf_counter())
     done.set()
     leave(process)
     transport.close()
-    return elapsed / got if got else math.inf  # nothing came in five seconds
+    return (end - begin) / got if got else math.inf  # nothing came in five seconds
 
 
 def leave(process) -> None:
@@ -405,40 +416,38 @@ def leave(process) -> None:
         process.join()
 
 
-def nothing_came(result) -> bool:
-    return isinstance(result, tuple) and result[0] == 0
-
-
 def latency(kind: type[Transport], rounds: int) -> float:
-    """Half a round trip, median, in seconds."""
+    """Half a round trip, median, in seconds; one call to send, one to take, each side on a core of its own."""
     there, back = kind(64), kind(64)
     there.open(), back.open()
+    cores = sorted(os.sched_getaffinity(0))
 
     def child():
-        send, receive = back.sender(), there.receiver()
-        for _ in range(rounds + 100):
-            if nothing_came(receive(1)):
+        os.sched_setaffinity(0, cores[-1:])
+        post, fetch, message, buffer = back.poster(), there.fetcher(), back.message, bytearray(64)
+        for _ in itertools.repeat(None, rounds + WARM):
+            if fetch(buffer) is None:
                 return
-            send(1)
+            post(message)
 
     process = context.Process(target=child)
     process.start()
-    receive = back.receiver()
+    os.sched_setaffinity(0, cores[:1])
+    fetch = back.fetcher()
     time.sleep(0.3)
-    send = there.sender()
+    post, message, buffer = there.poster(), there.message, bytearray(64)
     time.sleep(0.1)
-    times = []
-    for _ in range(rounds + 100):
-        begin = time.perf_counter_ns()
-        send(1)
-        if nothing_came(receive(1)):
-            times = [math.inf] * 101
+    times, now = np.full(rounds + WARM, math.inf), time.perf_counter_ns
+    for k in range(rounds + WARM):
+        begin = now()
+        post(message)
+        if fetch(buffer) is None:
             break
-        times.append(time.perf_counter_ns() - begin)
+        times[k] = now() - begin
+    os.sched_setaffinity(0, cores)
     leave(process)
-    if kind is not Zmq:
-        there.close(), back.close()
-    return float(np.median(times[100:])) / 2e9
+    there.close(), back.close()
+    return float(np.median(times[WARM:])) / 2e9
 
 
 def bare_c() -> float | None:

@@ -100,7 +100,8 @@ def record(name: str, path: str) -> None:
         attach(name) as bus,
         Ring.attach(file) if file.exists() else Ring.create(file, 1 << 27, "recorder", crc=True) as recording,
     ):
-        if following := recording.stats()["written"]:
+        following = recording.resume()
+        if recording.stats()["written"]:
             bus.seek(following)
         while not bus.ended:
             for frame in bus.read(4096, 0.5):

@@ -242,13 +242,14 @@ static void test_hostile(void) {
         int mode = 1 + (int)(random_u64(&state) % 4);
         void *memory = new_ring(capacity, 0, 0);
         uint64_t *words = memory;
-        for (uint64_t k = 0; k < 32; k++) words[random_u64(&state) % 64] = random_u64(&state) >> random_u64(&state) % 64;
+        for (uint64_t k = 0; k < 32; k++) words[random_u64(&state) % 70] = random_u64(&state) >> random_u64(&state) % 64;
         mv_ring_ctl *ctl = memory;
         if (round & 1) {
             ctl->tail &= ~UINT64_C(63);
             ctl->head &= ~UINT64_C(63);
             ctl->consumed &= ~UINT64_C(63);
         }
+        if (round & 8) ctl->start_pos = ctl->tail - random_u64(&state) % capacity;
         for (uint64_t k = 0; k < capacity / 64; k++) { /* headers with a right check and random lengths */
             mv_head h = {random_u64(&state), random_u64(&state), 0, 0, 0};
             if (random_u64(&state) & 1) h.word = mv_head_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);

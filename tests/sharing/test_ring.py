@@ -33,9 +33,6 @@ def payloads(batch):
     return [bytes(frame) for frame in batch]
 
 
-# -- the stream --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("crc", [False, True])
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("mode", [*MODES, "recorder"])
@@ -172,9 +169,6 @@ def test_processor_clock_agrees_with_the_systems():
         assert abs(frame.timestamp_ns - __import__("time").monotonic_ns()) < 10**8
 
 
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_use_after_release_raises(mode):
     with Ring.create(mode=mode, start="oldest") as ring:
@@ -247,9 +241,6 @@ def test_views_outlive_the_ring():
             use()
 
 
-# -- claims ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_claim_commits_on_success_and_aborts_on_exception(mode):
     with Ring.create(mode=mode, crc=True, start="oldest") as ring:
@@ -293,9 +284,6 @@ def test_one_claim_in_a_ring_of_one(ring):
     assert payloads(ring.read()) == [b"\x01"]
 
 
-# -- waiting, pressure, the other side ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("wait", ["spin", "hybrid", "futex", "event"])
 @pytest.mark.parametrize("mode", MODES)
 def test_every_wait_wakes_up(mode, wait):
@@ -337,14 +325,20 @@ def test_back_pressure(mode):
         with Ring.attach(ring, full="drop") if mode == "mpsc" else Ring.create(capacity=4096, full="drop") as writer:
             assert writer.write_many(np.zeros((1000, 64), "u1")) == 32
             assert writer.write(b"") is None
-            assert writer.stats()["dropped"] == 1000 - 32 + 1
+            assert writer.write_many([b"", b""]) == 0
+            assert writer.stats()["dropped"] == 1000 - 32 + 3
     with Ring.create(capacity=4096, mode=mode) as ring:
         ring.write_many(np.zeros((32, 64), "u1"))
         with pytest.raises(errors.WaitTimeout):
             ring.write(b"", timeout=0.01)
         with pytest.raises(errors.WaitTimeout) as caught:
             ring.write_many(np.zeros((2, 64), "u1"), timeout=0)
-        assert caught.value.args[1] == 0
+        assert caught.value.written == 0
+        assert "took 0 of 2 in time" in str(caught.value)
+        assert len(ring.read(2)) == 2
+        with pytest.raises(errors.WaitTimeout) as caught:
+            ring.write_many([bytes(64)] * 4, timeout=0)
+        assert caught.value.written == 2
 
 
 def test_seats_are_exclusive(ring):
@@ -397,7 +391,10 @@ def test_a_full_ring_whose_reader_left_says_so():
 def test_an_observer_takes_nothing(ring):
     with Ring.attach(ring, observe=True, start="oldest") as observer:
         ring.write(b"1")
-        assert payloads(observer.read(8, 0)) == payloads(ring.read()) == [b"1"]
+        assert payloads(observer.read(8, 0)) == [b"1"]
+        assert ring.stats()["read"] == 0
+        assert payloads(ring.read()) == [b"1"]
+        assert ring.stats()["read"] == 1
         with pytest.raises(errors.NotOwnerError):
             observer.write(b"2")
 
@@ -432,9 +429,6 @@ def test_async_iteration_ends_with_the_producer(mode):
             return got
 
     assert asyncio.run(asyncio.wait_for(main(), 30)) == [b"%d" % k for k in range(500)]
-
-
-# -- lossy rings -------------------------------------------------------------------------------------------------------
 
 
 def test_a_lapped_reader_knows_what_it_missed():
@@ -478,64 +472,6 @@ def test_a_recording_that_cannot_be_written_can_be_read(tmp_path):
         assert payloads(reader.read(2, 0)) == [b"1"]
 
 
-# -- arguments, names, processes ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"capacity": 5000},
-        {"capacity": 64},
-        {"mode": "any"},
-        {"wait": "long"},
-        {"full": "maybe"},
-        {"broken": "x"},
-        {"dtype": "f8"},
-        {"clock": "sun"},
-        {"start": "soon"},
-        {"start": -1},
-        {"mode": "recorder"},
-        {"name": "a/b"},
-        {"dtype": [("x", "f8", 10**6)]},
-    ],
-    ids=str,
-)
-def test_create_refuses(arguments):
-    with pytest.raises(errors.ArgumentError, match=r"Ring\.create"):
-        Ring.create(**arguments)
-
-
-def test_calls_refuse(ring):
-    for call, kind in [
-        (lambda: ring.write("text"), errors.ArgumentError),
-        (lambda: ring.write(np.arange(10)[::2]), errors.LayoutError),
-        (lambda: ring.write(b"", type=2), errors.ArgumentError),
-        (lambda: ring.write(b"", type=256), errors.ArgumentError),
-        (lambda: ring.read(0), errors.ArgumentError),
-        (lambda: ring.read(timeout=-1), errors.ArgumentError),
-        (lambda: ring.read(timeout=float("nan")), errors.ArgumentError),
-        (lambda: ring.read_into(b"constant"), errors.ReadOnlyError),
-        (lambda: ring.read_into(3), errors.ArgumentError),
-        (lambda: ring.write_many(np.zeros(3)), errors.ShapeError),
-        (lambda: ring.claim(2**40), errors.ShapeError),
-        (lambda: ring.seek(3), errors.ArgumentError),
-        (lambda: Ring(), errors.ArgumentError),
-    ]:
-        with pytest.raises(kind):
-            call()
-    assert ring.stats()["written"] == 0
-
-
-def test_a_buffer_that_is_too_small_loses_nothing(ring):
-    ring.write(b"abc")
-    with pytest.raises(errors.ShapeError, match="3 bytes"):
-        ring.read_into(bytearray(2))
-    buffer = bytearray(3)
-    assert ring.read_into(buffer) == 3
-    assert buffer == b"abc"
-    assert ring.last[0] == 0
-
-
 def test_names(name):
     with Ring.create(name) as ring:
         with Ring.attach(name) as other:
@@ -558,8 +494,3 @@ def test_pickle_carries_a_named_ring(name):
         with pickle.loads(pickle.dumps(ring)) as other:
             other.write(np.ones(2, ring.dtype))
         assert ring.read()[0].to_pandas()["x"].tolist() == [1.0, 1.0]
-
-
-def test_a_pin_that_is_not_permitted_is_a_warning():
-    with pytest.warns(RuntimeWarning, match="pin=100000"):
-        Ring.create(pin=100_000).close()

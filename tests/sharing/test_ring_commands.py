@@ -83,6 +83,15 @@ def test_top(capsys, name):
         assert len(ring.read(2000, 0)) == 1000  # it took nothing
 
 
+def test_top_draws_a_table(capsys, name, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("mojoview.cli.ring._has_rich", lambda: True)
+    with Ring.create(name) as ring:
+        ring.write(b"x")
+        assert main(["ring", "top", name, "--count", "1", "--interval", "0.01"]) == 0
+    assert "frames per s" in capsys.readouterr().out
+
+
 def test_replay(capsys, recording, name):
     got = []
 
@@ -108,6 +117,7 @@ def test_record_dies_and_comes_back(name, tmp_path, capsys):
     """Its numbers are the source's: what it could not see is a gap, and what the ring still had is none."""
     target = tmp_path / "flight.ring"
     with Ring.create(name, 1 << 16, "broadcast", crc=True) as ring:
+        ring.write_many([b"before it listened"] * 50)
         for turn in range(3):
             command = [sys.executable, "-m", "mojoview", "ring", "record", name, str(target)]
             process = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL)
@@ -124,6 +134,7 @@ def test_record_dies_and_comes_back(name, tmp_path, capsys):
     assert found["missed"] > 0
     status, found = run(capsys, "check", target)
     assert status == 0
+    assert found["first"] == 50
     assert found["frames"] + found["missing"] == 5600
     assert found["missing"] > 3000
 
@@ -152,3 +163,31 @@ def test_histogram(capsys, recording, tmp_path):
 def test_errors_are_words(capsys):
     assert main(["ring", "check", "nobody"]) == 1
     assert "segment 'nobody': there is none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_damaged_recordings_end_in_words(capsys, recording, tmp_path, name, seed, monkeypatch):
+    """Random bytes anywhere in the file: every command ends with a status, and not with a traceback."""
+    monkeypatch.setattr(Ring, "wait_for_reader", lambda *_: False)
+    content, rng = bytearray(recording.read_bytes()), np.random.default_rng(seed)
+    for k in range(8):
+        file = tmp_path / f"damaged-{k}"
+        damaged = bytearray(content)
+        reach = (4096, 16384, 4096 + 600, len(damaged))[k % 4]  # header, control words, frames
+        for at in rng.integers(0 if k % 4 == 0 else 4096, reach, 30):
+            damaged[int(at)] = int(rng.integers(256))
+        if k == 7:
+            damaged = damaged[: 4096 * int(rng.integers(5))]
+        file.write_bytes(damaged)
+        for action, *rest in (
+            ("check",),
+            ("tail", "--oldest", "-n", 3),
+            ("export", tmp_path / "out.csv"),
+            ("replay", name, "--speed", 0),
+            ("top", "--count", 1, "--interval", 0.01),
+            ("record", tmp_path / f"copy-{k}", "--seconds", 0.01),
+        ):
+            if action == "tail" and main(["ring", "check", str(file), "--json"]) != 0:
+                continue  # it would wait for frames that never come
+            assert main(["ring", action, str(file), *map(str, rest)]) in (0, 1)
+    capsys.readouterr()

@@ -103,10 +103,6 @@ def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> 
             return
 
 
-# -- looking
-# -----------------------------------------------------------------------------------------------------------------
-
-
 def top(arguments: argparse.Namespace) -> None:
     with attach(arguments.ring, start="newest") as ring:
         rounds = itertools.count() if arguments.count is None else range(arguments.count)
@@ -199,10 +195,6 @@ def check(arguments: argparse.Namespace) -> dict[str, Any]:
         }
 
 
-# -- recordings
-# --------------------------------------------------------------------------------------------------------------
-
-
 def record(arguments: argparse.Namespace) -> dict[str, Any]:
     """Numbers and times are the source's own: what was missed shows as a gap, also across a death of the recorder."""
     target = pathlib.Path(arguments.output).absolute()
@@ -210,8 +202,8 @@ def record(arguments: argparse.Namespace) -> dict[str, Any]:
         attach(arguments.ring, start="newest") as source,
         open_recording(target, source, arguments.capacity) as recording,
     ):
-        following = recording.stats()["written"]
-        if following and source.mode != "mpsc":
+        following = recording.resume()
+        if recording.stats()["written"] and source.mode != "mpsc":
             source.seek(following)
         written = 0
         try:

@@ -474,11 +474,21 @@ class ClosedError(MojoViewError, ValueError):
 
 
 class WaitTimeout(MojoViewError, TimeoutError):
-    """Nothing new came in time."""
+    """Nothing new came in time.
+
+    Attributes
+    ----------
+    written : int
+        Of `Ring.write_many`: how many messages went in before.
+    """
+
+    written = 0
 
 
 class RingFull(MojoViewError, BlockingIOError):
-    """A ring had no room, and its policy is not to wait."""
+    """A ring had no room, and its policy is not to wait. `written` as of `WaitTimeout`."""
+
+    written = 0
 
 
 class PeerGone(MojoViewError, ConnectionError):

@@ -176,13 +176,14 @@ cdef class Batch:
 
     def __getitem__(self, key):
         cdef Py_ssize_t k
-        if isinstance(key, slice):
-            return [one_frame(self, k) for k in range(*key.indices(self.count))]
-        k = key
-        if k < 0:
-            k += self.count
-        if k < 0 or k >= self.count:
-            raise IndexingError(f"batch[{key}]: it has {self.count} frames")
+        try:
+            if isinstance(key, slice):
+                return [one_frame(self, k) for k in range(*key.indices(self.count))]
+            k = range(self.count)[key]
+        except IndexError:
+            raise IndexingError(f"batch[{key}]: it has {self.count} frames") from None
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"batch[{key!r}]: {error}") from None
         return one_frame(self, k)
 
     def __iter__(self):
@@ -289,7 +290,7 @@ cdef class Batch:
 
 
 cdef int held(Batch self) except -1:
-    if self.lease is None:
+    if self is None or self.lease is None:
         raise ReleasedError("the batch was released: read its frames before, or copy them")
     return 0
 
@@ -324,27 +325,27 @@ cdef class Frame:
 
     @property
     def seq(self):
-        return self.info.seq
+        return info_of(self).seq
 
     @property
     def timestamp_ns(self):
-        return self.info.t_ns
+        return info_of(self).t_ns
 
     @property
     def type(self):
-        return self.info.type
+        return info_of(self).type
 
     @property
     def source(self):
-        return self.info.source
+        return info_of(self).source
 
     @property
     def position(self):
-        return self.info.pos
+        return info_of(self).pos
 
     @property
     def nbytes(self):
-        return self.info.length
+        return info_of(self).length
 
     @property
     def view(self):
@@ -355,7 +356,7 @@ cdef class Frame:
         held(batch)
         dtype = BYTES if batch.dtype is None else batch.dtype
         strides[0] = dtype.itemsize
-        shape[0] = self.info.length // strides[0]
+        shape[0] = info_of(self).length // strides[0]
         view = make_view(batch.lease, <void *>self.info.payload, 1, shape, strides, dtype, True)
         if batch.views is None:
             batch.views = []
@@ -372,12 +373,13 @@ cdef class Frame:
         ArgumentError, ReleasedError
             The ring has no dtype; the batch was released.
         """
+        held(self.batch)
         if self.batch.dtype is None:
             raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
         return make_frame(np.frombuffer(self, self.batch.dtype))
 
     def __len__(self):
-        return self.info.length
+        return info_of(self).length
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         held(self.batch)
@@ -390,7 +392,13 @@ cdef class Frame:
         self.batch.exports -= 1
 
     def __repr__(self):
-        return f"<mojoview frame {self.info.seq}: type {self.info.type}, {self.info.length} bytes at {self.info.pos}>"
+        return f"<mojoview frame {self.seq}: type {self.type}, {self.nbytes} bytes at {self.position}>"
+
+
+cdef mv_frame *info_of(Frame self) except NULL:
+    if self.info is NULL:
+        raise ReleasedError("Frame.__new__() makes no frame: Ring.read() does")
+    return self.info
 
 
 cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dtype):

@@ -39,4 +39,6 @@ cdef class RingBase:
     cdef int unblock(self) except? -99
 
 
-cdef uint64_t deadline_of(object timeout) except? 0
+cpdef uint64_t whole(object value, str what, uint64_t least=*, uint64_t most=*) except? 0
+cdef int frame_type(object type) except -1
+cpdef uint64_t deadline_of(object timeout) except? 0

@@ -4,12 +4,15 @@ headers `ring*.h`.
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_AsLongAndOverflow
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from posix.unistd cimport getpid
 
 from mojoview.sharing._batch cimport Handle
 from mojoview.sharing._segment cimport ByteLock, Segment
 from mojoview.sharing.ring_io cimport *
+
+import operator
 
 from mojoview.memory.errors import ArgumentError, Busy, ClosedError, CorruptHeader, NotOwnerError, PeerGone
 from mojoview.sharing._segment import byte_locked, lock_byte
@@ -27,11 +30,40 @@ cdef enum:
 LOCK_BYTE_PRODUCER = LOCK_PRODUCER
 
 
-cdef uint64_t deadline_of(object timeout) except? 0:
-    """CLOCK_MONOTONIC of the end of a wait; 0 = only look."""
+cpdef uint64_t whole(object value, str what, uint64_t least=0, uint64_t most=UINT64_MAX) except? 0:
+    """whole(value, what, least=0, most=2**64 - 1)
+
+    An argument that counts something; `what` names it and its call.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        raise ArgumentError(f"{what}: expected a whole number from {least} to {most}, got {value!r}")
+    return number
+
+
+cdef int frame_type(object type) except -1:
+    """A message's type: data, or the user's own."""
+    cdef int overflow = 0
+    cdef long number = PyLong_AsLongAndOverflow(type, &overflow) if isinstance(type, int) else -1
+    if overflow or number > 255 or (number != MV_FRAME_DATA and number < MV_FRAME_USER):
+        raise ArgumentError(f"type={type!r}: expected 1, or 16 to 255")
+    return <int>number
+
+
+cpdef uint64_t deadline_of(object timeout) except? 0:
+    """deadline_of(timeout)
+
+    CLOCK_MONOTONIC of the end of a wait; 0 = only look.
+    """
     if timeout is None:
         return UINT64_MAX
-    seconds = float(timeout)
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError, OverflowError):
+        seconds = -1.0
     if not seconds >= 0:
         raise ArgumentError(f"timeout={timeout!r}: expected seconds, 0 or more, or None")
     return mv_monotonic_ns() + <uint64_t>min(seconds * 1e9, 9e18) if seconds else 0
@@ -61,7 +93,7 @@ cdef class RingBase:
             raise CorruptHeader(f"ring {segment.name!r}: {nbytes} bytes hold no ring of mode {mode} and "
                                 f"capacity {capacity}")
         handle.mapping = segment.mapping
-        handle.ring.readonly = not segment.mapping.writable
+        handle.ring.readonly, handle.ring.observer = not segment.mapping.writable, observer
         self.handle, self.segment, self.dtype = handle, segment, dtype
         self.record_bytes = 0 if dtype is None else dtype.itemsize
         self.wait, self.full, self.observer, self.lonely, self.strict = wait, full, observer, lonely, strict
@@ -156,8 +188,6 @@ cdef class RingBase:
         mv_ring_look(self.ring("stats"), &n)
         return n
 
-    # -- seats --------------------------------------------------------------------------------------------------------
-
     cdef int become_producer(self) except -1:
         """Takes the producer's seat, or one of them; continues where the last one stopped."""
         cdef mv_ring *r
@@ -217,6 +247,9 @@ cdef class RingBase:
                 rc = mv_lossy_attach(r, self.start == "oldest")
             else:
                 rc = mv_lossy_seek(r, self.start)
+        elif r.readonly:
+            raise NotOwnerError(f"read: ring {self.segment.name!r} is lossless, so reading takes, and it cannot be "
+                                f"written here; observe=True looks without taking")
         else:
             lock = lock_byte(self.segment, LOCK_CONSUMER)
             if lock is None:
@@ -231,8 +264,6 @@ cdef class RingBase:
             mv_ring_set_side(r, MV_CONSUMER, MV_SIDE_ACTIVE, getpid())
         self.started = True
         return 0
-
-    # -- waiting -------------------------------------------------------------------------------------------------------
 
     cdef bint side_gone(self, int side) except -1:
         """Whether the other side has left or died. Asks the kernel, so not more often than is useful."""
@@ -312,8 +343,8 @@ cdef class RingBase:
             self.reading = False
 
     cdef bint soon(self, mv_ring *r) noexcept:
-        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and to give
-        the GIL away would cost more. Not where this handle does not spin.
+        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and
+        to give the GIL away would cost more. Not where this handle does not spin.
         """
         cdef int k
         for k in range(64 if self.wait <= MV_WAIT_HYBRID and self.spin_ns else 0):

@@ -10,18 +10,19 @@ from libc.string cimport memcpy
 from mojoview.memory._lease cimport Lease, lease_buffer
 from mojoview.sharing._batch cimport Batch, Handle, make_batch, one_frame
 from mojoview.sharing._flat cimport writable
-from mojoview.sharing._ring_base cimport deadline_of
-from mojoview.sharing._ring_writer cimport RingWriter, matrix
+from mojoview.sharing._ring_base cimport deadline_of, whole
+from mojoview.sharing._ring_writer cimport RingWriter, matrix, plain
 from mojoview.sharing.ring_io cimport *
 
 import collections
 
 import numpy as np
 
-from mojoview.memory.errors import AllocationError, ArgumentError, BrokenFrame, ReadOnlyError, ShapeError
+from mojoview.memory.errors import AllocationError, ArgumentError, BrokenFrame, MojoViewError, ReadOnlyError, ShapeError
 
 REASONS = ("", "header check", "length", "payload checksum", "sequence gap")
 cdef enum:
+    MOST = 1048576  # frames that one read takes
     ARENA = 262144  # what one read of a lossy ring copies at most, but for a single larger frame
 
 
@@ -52,7 +53,7 @@ cdef class RingReader(RingWriter):
     cdef bint copies(self) noexcept:
         return self.observer or mv_ring_lossy(&self.handle.ring)
 
-    def read(self, int max=256, timeout=None):
+    def read(self, max=256, timeout=None):
         """read(max=256, timeout=None)
 
         The next frames: all that are there, up to `max`; waits for the first.
@@ -83,14 +84,13 @@ cdef class RingReader(RingWriter):
         Thread safety: one thread at a time a handle.
         """
         cdef uint64_t deadline = 1
+        cdef int most = <int>min(whole(max, "read(max)", 1), <uint64_t>MOST)
         cdef Batch batch
         self.sit("read")
-        if max < 1:
-            raise ArgumentError(f"read(max={max}): expected at least 1")
         while True:
             batch = self.take_ready()
             if batch is None:
-                batch = self.read_copies(max) if self.copies() else self.read_in_place(max)
+                batch = self.read_copies(most) if self.copies() else self.read_in_place(most)
             if batch is not None:
                 self.newest = batch.frames[batch.count - 1]
                 return batch
@@ -121,7 +121,7 @@ cdef class RingReader(RingWriter):
         cdef Handle handle = self.handle
         cdef mv_ring *r = &handle.ring
         cdef int n
-        limit = min(limit, <int>min(r.capacity // 64, 1 << 20))
+        limit = min(limit, <int>min(r.capacity // 64, <uint64_t>MOST))
         self.reserve(limit)
         while True:
             n = mv_ring_peek(r, self.scratch, limit, 1)
@@ -159,7 +159,7 @@ cdef class RingReader(RingWriter):
         if room == 0:
             return None
         room = min(room, <uint64_t>ARENA, r.capacity)
-        limit = min(limit, <int>min(r.capacity // 64, 1 << 20))
+        limit = min(limit, <int>min(r.capacity // 64, <uint64_t>MOST))
         self.reserve(limit)
         arena = PyBytes_FromStringAndSize(NULL, room)
         memory = <uint8_t *>PyBytes_AS_STRING(arena)
@@ -400,7 +400,7 @@ cdef class RingReader(RingWriter):
         if self.handle is not None and k < batch.count:
             self.waiting = rest_of(batch, k)
 
-    def seek(self, uint64_t seq):
+    def seek(self, seq):
         """seek(seq)
 
         In a lossy ring: the next frame read is the first whose number is at least `seq`; what is gone before
@@ -411,13 +411,14 @@ cdef class RingReader(RingWriter):
         ArgumentError
             The ring is lossless: reading takes.
         """
+        cdef uint64_t number = whole(seq, "seek(seq)")
         cdef mv_ring *r = self.sit("seek")
         if not self.copies():
             raise ArgumentError(f"seek: ring {self.segment.name!r} is lossless; a recorder or broadcast ring "
                                 f"can be sought")
         self.pending = self.waiting = None
         self.parts.clear()
-        mv_lossy_seek(r, seq)
+        mv_lossy_seek(r, number)
 
     @property
     def last(self):
@@ -447,7 +448,9 @@ cdef Batch rest_of(Batch batch, int k):
 cdef Lease destination(object buffer):
     cdef int flags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT
     try:
-        return lease_buffer(buffer, buffer, flags)
+        return plain(lease_buffer(buffer, buffer, flags), "read")
+    except MojoViewError:
+        raise
     except (ValueError, BufferError) as error:
         if isinstance(buffer, np.ndarray) and buffer.flags.c_contiguous and buffer.flags.writeable:
             return lease_buffer(buffer.view("u1"), buffer, flags)  # datetimes have no PEP 3118 code; their bytes do

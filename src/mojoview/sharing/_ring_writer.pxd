@@ -6,7 +6,7 @@ from mojoview.views._view cimport View
 
 
 cdef class RingWriter(RingBase):
-    cdef int ready(self, uint64_t n, int type) except -1
+    cdef int ready(self, uint64_t n) except -1
     cdef object write_bytes(self, const uint8_t *src, uint64_t n, int type, object timeout)
     cdef bint make_room(self, uint64_t n, uint64_t deadline) except -1
     cdef object write_large(self, const uint8_t *src, uint64_t n, int type, uint64_t deadline)
@@ -25,4 +25,5 @@ cdef class Claim:
     cdef readonly object seq
 
 
+cdef Lease plain(Lease lease, str operation)
 cdef (int64_t, int64_t) matrix(RingWriter ring, Lease lease, str operation) except *

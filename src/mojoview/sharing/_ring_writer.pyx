@@ -7,14 +7,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.sharing._flat cimport readable
-from mojoview.sharing._ring_base cimport RingBase, deadline_of
+from mojoview.sharing._ring_base cimport RingBase, deadline_of, frame_type, whole
 from mojoview.sharing.ring_io cimport *
 from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError, WaitTimeout,
+    ArgumentError, DTypeError, ExportedError, LayoutError, MojoViewError, RingFull, ShapeError, WaitTimeout,
 )
 from mojoview.sharing.tables import make_records
 from mojoview.views import view as view_of
@@ -31,7 +31,7 @@ cdef class RingWriter(RingBase):
     """
 
     @cython.binding(False)  # a plain method descriptor: the interpreter calls it directly
-    def write(self, buffer, *, int type=MV_FRAME_DATA, timeout=None):
+    def write(self, buffer, *, type=MV_FRAME_DATA, timeout=None):
         """write(buffer, *, type=1, timeout=None)
 
         Copies a message into the ring, as one frame, or as several where it is larger than `max_frame`.
@@ -65,22 +65,21 @@ cdef class RingWriter(RingBase):
         cdef Lease lease
         cdef Py_ssize_t n = 0
         cdef uint64_t seq = 0
+        cdef int kind = frame_type(type)
         cdef const uint8_t *src = readable(buffer, &n)
         if src is not NULL and n < LARGE:  # what most messages are, with room for them: no lease, no loop
-            self.ready(n, type)
-            if mv_ring_send(&self.handle.ring, src, n, type, &seq) == MV_RING_OK:
+            self.ready(n)
+            if mv_ring_send(&self.handle.ring, src, n, kind, &seq) == MV_RING_OK:
                 return seq
         lease = source(self, buffer)
-        return self.write_bytes(<const uint8_t *>lease.buffer.buf, lease.buffer.len, type, timeout)
+        return self.write_bytes(<const uint8_t *>lease.buffer.buf, lease.buffer.len, kind, timeout)
 
-    cdef int ready(self, uint64_t n, int type) except -1:
+    cdef int ready(self, uint64_t n) except -1:
         """Our seat is taken, and `n` bytes are a message."""
         if self.producer is None or self.producer.owner.fd < 0:
             self.become_producer()
         if self.writing or self.claimed:
             raise self.busy("write")
-        if type != MV_FRAME_DATA and (type < MV_FRAME_USER or type > 255):
-            raise ArgumentError(f"write(type={type}): expected 1, or 16 to 255")
         if self.record_bytes and n % self.record_bytes:
             raise ShapeError(f"write: expected whole records of {self.record_bytes} bytes, got {n} bytes")
         return 0
@@ -89,7 +88,7 @@ cdef class RingWriter(RingBase):
         cdef mv_ring *r
         cdef uint64_t seq = 0, deadline = 0
         cdef int rc
-        self.ready(n, type)
+        self.ready(n)
         r = &self.handle.ring
         while True:
             if n < LARGE:
@@ -151,7 +150,7 @@ cdef class RingWriter(RingBase):
             done += part
         return begin
 
-    def write_many(self, rows, *, int type=MV_FRAME_DATA, timeout=None):
+    def write_many(self, rows, *, type=MV_FRAME_DATA, timeout=None):
         """write_many(rows, *, type=1, timeout=None)
 
         Copies many messages, one frame each, with one time stamp for those that go in together.
@@ -168,18 +167,23 @@ cdef class RingWriter(RingBase):
 
         Raises
         ------
-        As `write`; `WaitTimeout.args[1]` tells how many were written before.
+        As `write`; `written` of a `WaitTimeout` or `RingFull` tells how many went in before.
         """
         cdef Lease lease
         cdef int64_t done = 0, count, stride, n, k
         cdef uint64_t seq = 0, deadline = 0
         cdef mv_ring *r
         cdef const uint8_t *src
+        cdef int kind = frame_type(type)
         if isinstance(rows, (list, tuple)):
-            for done, row in enumerate(rows):
-                self.write(row, type=type, timeout=timeout)
-            return len(rows)
-        self.ready(0, type)
+            for row in rows:
+                try:
+                    done += self.write(row, type=kind, timeout=timeout) is not None
+                except (WaitTimeout, RingFull) as error:
+                    error.written = done
+                    raise
+            return done
+        self.ready(0)
         lease = source(self, rows)
         count, n = matrix(self, lease, "write_many")
         stride = n
@@ -187,12 +191,16 @@ cdef class RingWriter(RingBase):
         src = <const uint8_t *>lease.buffer.buf
         if n > <int64_t>mv_largest(r):
             for k in range(count):
-                self.write_bytes(src + k * n, n, type, timeout)
-            return count
+                try:
+                    done += self.write_bytes(src + k * n, n, kind, timeout) is not None
+                except (WaitTimeout, RingFull) as error:
+                    error.written = done
+                    raise
+            return done
         while done < count:
             self.writing = True
             with nogil:
-                k = mv_ring_put_many(r, src + done * stride, count - done, n, stride, type, mv_ring_now(r.ctl), &seq)
+                k = mv_ring_put_many(r, src + done * stride, count - done, n, stride, kind, mv_ring_now(r.ctl), &seq)
             self.writing = False
             if k > 0:
                 mv_ring_wake(&r.ctl.data)
@@ -206,10 +214,34 @@ cdef class RingWriter(RingBase):
                 mv_ring_count_dropped(r, count - done)
                 break
             if self.full == 2:
-                raise RingFull(f"write_many: ring {self.segment.name!r} is full after {done} of {count}", done)
+                raise after(done, RingFull(f"write_many: ring {self.segment.name!r} is full after {done} of {count}"))
             if self.wait_for_room(n, deadline) != MV_RING_OK:
-                raise WaitTimeout(f"write_many: ring {self.segment.name!r} took {done} of {count} in time", done)
+                raise after(done, WaitTimeout(f"write_many: ring {self.segment.name!r} took {done} of {count} in time"))
         return done
+
+    def resume(self):
+        """resume()
+
+        Takes the producer's seat now rather than at the first write.
+
+        Returns
+        -------
+        int
+            The number of the next frame: where a recorder that comes back goes on in the stream that it records.
+
+        Raises
+        ------
+        NotOwnerError, Busy, ClosedError, CorruptHeader
+            Another producer has the seat, or all seats are taken; the ring is closed or damaged.
+
+        Notes
+        -----
+        Thread safety: one thread at a time a handle.
+        """
+        self.ring("resume")
+        if self.producer is None or self.producer.owner.fd < 0:
+            self.become_producer()
+        return self.handle.ring.next_seq
 
     def _copy_in(self, frame, uint64_t seq, uint64_t timestamp_ns, int type):
         """A frame of another ring, with its own number and time, into a recording."""
@@ -219,9 +251,11 @@ cdef class RingWriter(RingBase):
         if self.producer is None or self.producer.owner.fd < 0:
             self.become_producer()
         r = &self.handle.ring
+        if self.record_bytes and <uint64_t>lease.buffer.len % self.record_bytes:
+            raise ShapeError(f"append: expected whole records of {self.record_bytes} bytes, got {lease.buffer.len}")
         if <int64_t>(seq - r.next_seq) < 0:
             raise ArgumentError(f"append: frame {seq} comes after {r.next_seq - 1} in {self.segment.name!r}")
-        if r.tail == r.ctl.start_pos:
+        if r.tail == mv_ring_start(r):
             r.ctl.start_seq = seq  # a recording begins where it began to listen
         rc = mv_lossy_write(r, <const uint8_t *>lease.buffer.buf, lease.buffer.len, type,
                             MV_FLAG_WHOLE | (MV_FLAG_CRC if r.crc else 0), seq, timestamp_ns)
@@ -231,7 +265,7 @@ cdef class RingWriter(RingBase):
         mv_ring_publish(r)
         mv_ring_wake(&r.ctl.data)
 
-    def claim(self, uint64_t nbytes, *, int type=MV_FRAME_DATA, timeout=None):
+    def claim(self, nbytes, *, type=MV_FRAME_DATA, timeout=None):
         """claim(nbytes, *, type=1, timeout=None)
 
         Room for a message that is made in place: ``with ring.claim(n) as view: ...`` writes it when the block ends
@@ -254,13 +288,12 @@ cdef class RingWriter(RingBase):
         ------
         As `write`, when the block is entered. In a ring of one producer one claim can be open at a time.
         """
-        if type != MV_FRAME_DATA and (type < MV_FRAME_USER or type > 255):
-            raise ArgumentError(f"claim(type={type}): expected 1, or 16 to 255")
-        if self.dtype is not None and nbytes % <uint64_t>self.dtype.itemsize:
-            raise ShapeError(f"claim: expected whole records of {self.dtype.itemsize} bytes, got {nbytes} bytes")
-        if nbytes > mv_largest(self.ring("claim")):
-            raise ShapeError(f"claim: {nbytes} bytes are more than a frame holds, {self.max_frame}; write() fragments")
-        return make_claim(self, nbytes, type, timeout)
+        cdef uint64_t n = whole(nbytes, "claim(nbytes)")
+        if self.record_bytes and n % self.record_bytes:
+            raise ShapeError(f"claim: expected whole records of {self.record_bytes} bytes, got {n} bytes")
+        if n > mv_largest(self.ring("claim")):
+            raise ShapeError(f"claim: {n} bytes are more than a frame holds, {self.max_frame}; write() fragments")
+        return make_claim(self, n, frame_type(type), timeout)
 
     cdef int enter_claim(self, uint64_t n, int type, object timeout, uint64_t *pos, uint8_t **payload) except -1:
         """MV_RING_OK, or MV_RING_FULL where it is to be dropped."""
@@ -324,9 +357,9 @@ cdef class Claim:
 
     def __enter__(self):
         cdef RingWriter ring = self.ring
+        if ring is None or self.view is not None or self.seq is not None:
+            raise ArgumentError("claim: entered twice, or not made by Ring.claim()")
         dtype = np.dtype("u1") if ring.dtype is None else ring.dtype
-        if self.view is not None or self.seq is not None:
-            raise ArgumentError("claim: entered twice")
         if mv_ring_lossy(ring.ring("claim")):  # readers may look there at any time: made beside the ring, then copied
             self.staging = np.empty(self.nbytes // dtype.itemsize, dtype)
             self.view = view_of(self.staging, writable=True)
@@ -340,6 +373,8 @@ cdef class Claim:
         cdef View view = self.view
         cdef bint good = kind is None
         kept = False
+        if view is None:
+            raise ArgumentError("claim: left without having been entered")
         self.view = None
         if view.desc is not NULL:
             kept = view._exports != 0 or view._exposed or (<PyObject *>view._lease).ob_refcnt != 1
@@ -364,10 +399,15 @@ cdef View ring_view(RingWriter ring, uint8_t *payload, uint64_t n, object dtype)
     return make_view(lease_owner(ring.handle.mapping), payload, 1, shape, strides, dtype, False)
 
 
+cdef object after(int64_t written, object error):
+    error.written = written
+    return error
+
+
 cdef Lease source(RingWriter ring, object buffer):
     """The caller's bytes, pinned."""
     try:
-        return lease_buffer(buffer, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+        return plain(lease_buffer(buffer, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT), "write")
     except MojoViewError:
         raise
     except (ValueError, BufferError) as error:
@@ -379,8 +419,20 @@ cdef Lease source(RingWriter ring, object buffer):
     except TypeError as error:
         if ring.dtype is None:
             raise ArgumentError(f"write: expected a bytes-like object, got {type(buffer).__name__}") from error
-        records = make_records(buffer, ring.dtype)
+        records = make_records(buffer, ring.dtype).view("u1")
         return lease_buffer(records, records, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+
+
+cdef Lease plain(Lease lease, str operation):
+    """Refuses Python objects: a pointer means nothing to another process, and nobody would count the reference."""
+    cdef const char *c = lease.buffer.format
+    cdef bint naming = False  # between the colons of a field's name
+    while c is not NULL and c[0]:
+        naming ^= c[0] == b":"
+        if c[0] == b"O" and not naming:
+            raise DTypeError(f"{operation}: memory with Python objects (format {lease.buffer.format!r}) is no message")
+        c += 1
+    return lease
 
 
 cdef (int64_t, int64_t) matrix(RingWriter ring, Lease lease, str operation) except *:

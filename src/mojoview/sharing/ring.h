@@ -98,6 +98,7 @@ typedef struct {                    /* one process' handle; nobody else can chan
     uint64_t capacity, mask;
     int mode, crc;
     int readonly;                   /* mapped without write access: a recording that is only looked at */
+    int observer;                   /* looks at a lossless ring without taking: the consumer's counters are not ours */
     /* producer */
     uint64_t tail, head_cache, next_seq, bytes;
     int mark;                       /* the mark that names the published tail */
@@ -194,9 +195,12 @@ static inline int mv_follow(mv_ring *r, const mv_frame *f) {
     return MV_BREAK_NONE;
 }
 
+/* Where the ring began. Rounded down: a damaged word must not lead off the grid of frames. */
+static inline uint64_t mv_ring_start(const mv_ring *r) { return r->ctl->start_pos & ~(uint64_t)(MV_RING_LINE - 1); }
+
 /* A consumer at the very beginning knows every source's first number. */
 static inline void mv_follow_from_start(mv_ring *r) {
-    int begins = r->pos == r->ctl->start_pos;
+    int begins = r->pos == mv_ring_start(r);
     for (int s = 0; s < MV_RING_ROWS; s++) r->expected[s] = begins ? r->ctl->start_seq : 0;
     r->known = begins ? ~UINT64_C(0) : 0;
 }

@@ -14,7 +14,18 @@ from typing import Any, Literal
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
 from mojoview.sharing import _segment, lifecycle
-from mojoview.sharing._ring_base import CONTROL_BYTES, FULL, LOCK_BYTE_PRODUCER, MODES, SPIN_NS, WAITS, format_ring
+from mojoview.sharing._batch import Frame
+from mojoview.sharing._ring_base import (
+    CONTROL_BYTES,
+    FULL,
+    LOCK_BYTE_PRODUCER,
+    MODES,
+    SPIN_NS,
+    WAITS,
+    deadline_of,
+    format_ring,
+    whole,
+)
 from mojoview.sharing._ring_bell import Bell
 from mojoview.sharing._ring_reader import RingReader
 from mojoview.sharing._ring_writer import Claim
@@ -66,9 +77,6 @@ class Ring(RingReader):
 
     _keeps_name: bool
     _bell: Bell | None = None
-
-    # -- making and finding
-    # ------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -153,12 +161,13 @@ class Ring(RingReader):
         [1, 2]
         """
         operation = f"Ring.create({name!r})"
-        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start)
-        if mode not in MODES:
+        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
+        if not isinstance(mode, str) or mode not in MODES:
             raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
         if clock not in ("monotonic", "ticks"):
             raise ArgumentError(f"{operation}: clock={clock!r}: expected 'monotonic' or 'ticks'")
-        if capacity < 4096 or capacity & (capacity - 1) or capacity > 1 << 46:
+        capacity = whole(capacity, f"{operation}: capacity", 4096, 1 << 46)
+        if capacity & (capacity - 1):
             raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
         records = None if dtype is None else as_dtype(dtype, operation)
         if records is not None and (
@@ -174,8 +183,8 @@ class Ring(RingReader):
             name=label,
             path=path,
             dtype=records,
-            params=(capacity, MODES[mode], int(crc)),
-            mode=permissions,
+            params=(capacity, MODES[mode], int(bool(crc))),
+            mode=whole(permissions, f"{operation}: permissions", 0, 0o777),
             reclaim=reclaim,
         )
         format_ring(segment, _segment.HEADER_BYTES, *_begin, clock == "ticks")
@@ -235,11 +244,11 @@ class Ring(RingReader):
         Thread safety: any thread.
         """
         operation = f"Ring.attach({name!r})"
-        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start)
+        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
         if isinstance(name, Ring):
             segment = name.segment.reopen(writable=name._writable)
         elif _is_path(name):
-            path = os.path.abspath(os.fspath(name))
+            path = os.path.abspath(_text(name, operation))
             if not os.path.exists(path):
                 raise SegmentNotFound(2, f"{operation}: there is no such file")
             segment = lifecycle.attach_segment(
@@ -253,7 +262,7 @@ class Ring(RingReader):
             )
         else:
             segment = lifecycle.attach_segment(
-                os.fspath(name), kinds=sorted(set(KINDS.values())), writable=True, timeout=timeout
+                _text(name, operation), kinds=sorted(set(KINDS.values())), writable=True, timeout=timeout
             )
         ring = cls._wrap(segment, options, observe=observe, start=start)
         _place_thread(pin, priority)
@@ -290,9 +299,6 @@ class Ring(RingReader):
 
     def __reduce__(self) -> tuple[Callable[..., Ring], tuple[Any, ...]]:
         return ring_of_segment, (self.segment,)
-
-    # -- what it is
-    # --------------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str | None:
@@ -352,9 +358,6 @@ class Ring(RingReader):
             return "<mojoview ring: closed>"
         return f"<mojoview ring {self.name!r}: {self.mode}, {self.capacity} bytes>"
 
-    # -- asynchronous reading
-    # ----------------------------------------------------------------------------------------------
-
     def fileno(self) -> int:
         """A descriptor for epoll, select and asyncio: readable while there may be something to read, or the
         ring has ended.
@@ -402,9 +405,6 @@ class Ring(RingReader):
                 await readable
             finally:
                 loop.remove_reader(fd)
-
-    # -- its end
-    # -----------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Writes a recorder's pages to its disk; without it they survive the process, but not a power failure.
@@ -476,6 +476,8 @@ class Ring(RingReader):
         ...         [frame.seq for frame in recording.read(9, 0)]
         [0, 1]
         """
+        if not isinstance(frame, Frame):
+            raise ArgumentError(f"append: expected a Frame, got {type(frame).__name__}; write() takes bytes")
         if not self._is_file:
             raise ArgumentError(f"append: ring {self.name!r} is no recorder; write() gives numbers of its own")
         self._copy_in(frame, frame.seq, frame.timestamp_ns, frame.type)
@@ -488,9 +490,9 @@ class Ring(RingReader):
         bool
             Whether there is one.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         while not self._has_reader():
-            if deadline is not None and time.monotonic() >= deadline:
+            if time.monotonic_ns() >= deadline:
                 return False
             time.sleep(0.001)
         return True
@@ -501,9 +503,21 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _options(operation: str, wait: str, full: str, broken: str, lonely: bool, start: str | int) -> dict[str, Any]:
+def _options(
+    operation: str,
+    wait: str = "hybrid",
+    full: str = "block",
+    broken: str = "raise",
+    lonely: bool = False,
+    start: str | int = "newest",
+    pin: int | None = None,
+    priority: int | None = None,
+) -> dict[str, Any]:
+    for what, number in (("pin", pin), ("priority", priority)):
+        if not isinstance(number, (int, type(None))):
+            raise ArgumentError(f"{operation}: {what}={number!r}: expected a whole number, or None")
     for word, value, known in (("wait", wait, WAITS), ("full", full, FULL), ("broken", broken, ("raise", "skip"))):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ArgumentError(f"{operation}: {word}={value!r}: expected one of {', '.join(known)}")
     if not (start in ("newest", "oldest") if isinstance(start, str) else isinstance(start, int) and 0 <= start < 2**64):
         raise ArgumentError(f"{operation}: start={start!r}: expected 'newest', 'oldest' or a sequence number")
@@ -522,6 +536,14 @@ def _is_path(name: object) -> bool:
     return isinstance(name, os.PathLike) or (isinstance(name, str) and os.sep in name)
 
 
+def _text(name: object, operation: str) -> str:
+    """A name, or the text of a path."""
+    text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
+    if not isinstance(text, str) or "\0" in text:
+        raise ArgumentError(f"{operation}: expected a name, or the path of a recorder's file, as text")
+    return text
+
+
 def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, str | None]:
     """(path of a file of its own, name)."""
     if mode != "recorder":
@@ -529,10 +551,10 @@ def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, st
             raise ArgumentError(
                 f"{operation}: only a recorder lives in a file of its own; expected a name without {os.sep!r}"
             )
-        return None, None if name is None else os.fspath(name)
+        return None, None if name is None else _text(name, operation)
     if name is None:
         raise ArgumentError(f"{operation}: a recorder needs the path of its file")
-    path = os.path.abspath(os.fspath(name))
+    path = os.path.abspath(_text(name, operation))
     return path, os.path.basename(path)
 
 
@@ -541,12 +563,12 @@ def _place_thread(pin: int | None, priority: int | None) -> None:
     try:
         if pin is not None:
             os.sched_setaffinity(0, {pin})
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, OverflowError, AttributeError) as error:
         warnings.warn(f"pin={pin}: this thread stays where it is ({error})", RuntimeWarning, stacklevel=3)
     try:
         if priority is not None:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, OverflowError, AttributeError) as error:
         warnings.warn(f"priority={priority}: not permitted here ({error})", RuntimeWarning, stacklevel=3)
 
 
@@ -558,4 +580,4 @@ def ring_of_segment(segment: Segment) -> Ring:
         writable = segment.reopen(writable=True)
     finally:
         segment.close()
-    return Ring._wrap(writable, _options("attach()", "hybrid", "block", "raise", False, "newest"), start=None)
+    return Ring._wrap(writable, _options("attach()"), start=None)

@@ -97,7 +97,7 @@ static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
 /* Where the oldest frames begin: the floor, or where the ring began before it was full. A little above the floor of a broadcast ring,
    which moves while we look. RLX: checked again at every copy. */
 static inline uint64_t mv_lossy_oldest(mv_ring *r) {
-    uint64_t tail = mv_lossy_tail(r), floor = mv_lossy_floor(r), start = r->ctl->start_pos;
+    uint64_t tail = mv_lossy_tail(r), floor = mv_lossy_floor(r), start = mv_ring_start(r);
     int full = tail - start >= r->capacity || r->mode < MV_RING_BROADCAST;
     return !full ? start : r->mode == MV_RING_BROADCAST ? floor + r->capacity / 8 : floor;
 }
@@ -108,7 +108,7 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
     r->known = r->excused = 0;
     if (oldest) {
         r->pos = mv_lossy_oldest(r);
-        if (r->pos == r->ctl->start_pos && r->mode >= MV_RING_BROADCAST) mv_follow_from_start(r); /* even if the first is damaged */
+        if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST) mv_follow_from_start(r); /* even if the first is damaged */
         else r->pos = mv_lossy_find(r, r->pos);
         return MV_RING_OK;
     }

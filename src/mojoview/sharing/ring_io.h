@@ -209,6 +209,7 @@ static inline void mv_ring_count_dropped(mv_ring *r, uint64_t n) {
 }
 /* The consumer's counters, after a read. In a lossy ring every reader keeps its own. */
 static inline void mv_ring_count_read(mv_ring *r, uint64_t frames, uint64_t broken, uint64_t crc_errors) {
+    if (r->observer) return;
     if (mv_ring_lossy(r)) {
         mv_ring_show(r);
         return;

@@ -45,7 +45,7 @@ cdef extern from "ring_io.h" nogil:
     ctypedef struct mv_ring_park:
         pass
     ctypedef struct mv_ring_ctl:
-        uint64_t start_pos, start_seq, clock
+        uint64_t start_seq, clock
         mv_ring_park data, space
     ctypedef struct mv_break:
         uint64_t pos, seq
@@ -60,7 +60,7 @@ cdef extern from "ring_io.h" nogil:
         mv_ring_ctl *ctl
         uint8_t *data
         uint64_t capacity, mask
-        int mode, crc, readonly, row
+        int mode, crc, readonly, observer, row
         uint64_t tail, next_seq, pos, released, bytes, lost, resyncs
         mv_break broken
     ctypedef struct mv_ring_numbers:
@@ -69,6 +69,7 @@ cdef extern from "ring_io.h" nogil:
         int producer, consumer
     ctypedef int (*mv_ring_test)(mv_ring *, uint64_t)
 
+    uint64_t mv_ring_start(const mv_ring *r)
     void mv_ring_format(mv_ring_ctl *ctl, uint64_t start, uint64_t seq)
     int mv_ring_open(mv_ring *r, void *payload, uint64_t bytes, uint64_t capacity, int mode, int crc)
     int mv_clock_calibrate(mv_ring_ctl *ctl)

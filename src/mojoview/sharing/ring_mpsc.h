@@ -172,7 +172,7 @@ static inline uint64_t mv_mpsc_next_word(mv_ring *r, uint64_t pos, uint64_t tail
 
 /* First step: how far the hole at `pos` reaches. ACQ on `tail`: every claim before it was announced where we can see it. */
 static inline void mv_mpsc_hole(mv_ring *r) {
-    uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);
+    uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire) & ~(uint64_t)(MV_RING_LINE - 1); /* damaged, it stays on the grid */
     r->hole_end = tail - r->pos > r->capacity ? r->pos : mv_mpsc_next_word(r, r->pos, tail);
 }
 
