@@ -25,7 +25,7 @@ import numpy as np
 from mojoview.kernels.arguments import Plan, outcome, told
 from mojoview.kernels.asynchrony import calls
 from mojoview.kernels.binding import COMPARISONS, bind, call_form
-from mojoview.kernels.signature import check_signature
+from mojoview.kernels.signature import Signature, check_signature
 from mojoview.memory.errors import ArgumentError, KernelValueError, ShapeError
 
 
@@ -54,6 +54,7 @@ cdef enum:
 
 cdef type NDARRAY = np.ndarray
 cdef dict NO_OPTIONS = {}
+cdef object UNMADE = Signature("unmade", ()), NO_FORM = call_form(UNMADE, (), True)  # of what __new__() alone makes
 
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     mv_plain_learn(_dtype)
@@ -70,13 +71,17 @@ cdef PyObject *call_kernel(PyObject *callable, PyObject *const *args, size_t nar
             Py_INCREF(None)
             return <PyObject *>None
         raise_failure(<Kernel>callable, returned)
-    return call_checked(callable, args, nargsf, kwnames)
+    return in_full(callable, args, nargsf, kwnames)
 
 
 cdef PyObject *call_checked(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
     result = call_in_full(<Kernel>callable, args, PyVectorcall_NARGS(nargsf), kwnames)
     Py_INCREF(result)
     return <PyObject *>result
+
+
+# Called through a pointer, so that compilers keep its registers and stack out of call_kernel().
+cdef vectorcallfunc in_full = call_checked
 
 
 cdef object call_in_full(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
@@ -107,7 +112,7 @@ cdef inline bint any_of_python(Kernel self, PyObject *const *args) noexcept:
 
 cdef PyObject *call_unmade(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
     """What Kernel.__new__() alone makes has no function to call."""
-    raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
+    Kernel.__init__(<object>callable)
 
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
@@ -366,6 +371,7 @@ cdef class Kernel:
     def __cinit__(self):
         self.vectorcall = call_unmade
         self.form.common = -1
+        self.signature, self.call_form = UNMADE, NO_FORM
 
     @staticmethod
     def from_address(signature, address, *, owner, origin=None):

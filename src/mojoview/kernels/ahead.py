@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mojoview.kernels.build import Build
+from mojoview.kernels.cache import plain_exports, read_exports
 from mojoview.kernels.compiler import find_compiler, run_together
-from mojoview.kernels.description import plain_signature, read_signature, seal
+from mojoview.kernels.description import seal
 from mojoview.kernels.elf import code_digest, read_elf
 from mojoview.kernels.exports import Exports
 from mojoview.kernels.source import files
@@ -192,8 +193,7 @@ def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[
 
 def _describe(library: Path, exports: Exports, target: Target, build: Build) -> str:
     body = {"format": FORMAT, "compiler": f"mojo {build.compiler.version}", "triple": target.triple, "cpu": target.cpu,
-            "code": code_digest(library), "doc": exports.doc, "refused": dict(exports.refused),
-            "kernels": [plain_signature(signature) for signature in exports.kernels.values()]}
+            "code": code_digest(library), **plain_exports(exports)}
     return json.dumps({**body, "seal": seal(body)}, indent=1)
 
 
@@ -254,21 +254,19 @@ def read_description(library: Path) -> Exports:
             raise ValueError("it does not carry its own checksum")
         if body["format"] != FORMAT:
             raise ValueError(f"its format is {body['format']!r}, this version of mojoview reads {FORMAT!r}")
-        kernels = {s.name: s for s in map(read_signature, body["kernels"])}
-        refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
-        doc, cpu, code = str(body["doc"]), str(body["cpu"]), str(body["code"])
+        exports, cpu, code = read_exports(body), str(body["cpu"]), str(body["code"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError) as error:
         raise KernelError(f"load_library(): {path.name} is no signature file, or damaged ({error})") from error
     elf = read_elf(library)
     if elf.machine != platform.machine():
         raise KernelError(f"load_library(): {library.name} was compiled for {elf.machine}, this machine is"
                           f" {platform.machine()}")
-    if code != code_digest(library) or not kernels.keys() <= elf.exports:
+    if code != code_digest(library) or not exports.kernels.keys() <= elf.exports:
         raise KernelError(f"load_library(): {path.name} describes another library than {library.name};"
                           " compile it again")
     if lacking := sorted(lacks(cpu, cpu_features())):
         raise KernelError(f"load_library(): {library.name} was compiled for {cpu}; this CPU lacks {', '.join(lacking)}")
-    return Exports(kernels, refused, doc)
+    return exports
 
 
 def lacks(cpu: str, features: set[str]) -> set[str]:

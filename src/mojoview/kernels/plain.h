@@ -188,8 +188,8 @@ MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address,
     return true;
 }
 
-static inline bool mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
-                                 int64_t most, int64_t *returned) {
+MV_INLINE bool mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
+                             int64_t most, int64_t *returned) {
     switch (plain->direct) {
     case 1: return mv_plain_call_of(1, plain, address, args, ndarray, most, returned);
     case 2: return mv_plain_call_of(2, plain, address, args, ndarray, most, returned);

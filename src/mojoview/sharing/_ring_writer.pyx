@@ -324,6 +324,8 @@ cdef class Claim:
 
     def __enter__(self):
         cdef RingWriter ring = self.ring
+        if ring is None:
+            raise ArgumentError("Claim() is not called by hand: Ring.claim() makes it")
         dtype = np.dtype("u1") if ring.dtype is None else ring.dtype
         if self.view is not None or self.seq is not None:
             raise ArgumentError("claim: entered twice")
@@ -339,6 +341,8 @@ cdef class Claim:
         cdef RingWriter ring = self.ring
         cdef View view = self.view
         cdef bint good = kind is None
+        if view is None:
+            raise ArgumentError("claim: left without having been entered")
         kept = False
         self.view = None
         if view.desc is not NULL:
