@@ -23,7 +23,7 @@ from mojoview.kernels.compiler import find_compiler, run_together
 from mojoview.kernels.description import seal
 from mojoview.kernels.elf import code_digest, read_elf
 from mojoview.kernels.exports import Exports
-from mojoview.kernels.source import files
+from mojoview.kernels.source import files, uses
 from mojoview.memory.errors import (
     ArgumentError,
     CompilerNotFound,
@@ -36,6 +36,9 @@ __all__ = ["Target", "compile_library", "description_path", "read_description"]
 
 FORMAT = "mojoview kernels 1"
 LONGEST = 1 << 22  # bytes of a description
+# Words of Mojo's that most often bring the runtime in.
+NEED_RUNTIME = {"print", "raise", "raises", "String", "List", "Dict", "Set", "Error", "alloc", "unsafe_alloc", "abort", "Array",
+                "debug_assert", "assert", "Span"}
 # What a library for each level of x86-64 needs beyond the one before, as /proc/cpuinfo calls it.
 LEVELS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
@@ -183,12 +186,19 @@ def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[
     imports = read_elf(work / "kernels.so").imports
     if runtime := sorted(symbol for symbol in imports if re.match("KGEN_|AsyncRT_|M_", symbol)):
         raise KernelCompileError(f"compile: {name} needs Mojo's runtime library ({', '.join(runtime[:3])}), which is"
-                                 " not there where no compiler is: kernels that print, raise, allocate, use String or"
-                                 " check bounds need it")
+                                 f" not there where no compiler is.{_suspects(build)} Let kernels return a status and"
+                                 " take their memory as arguments; --flag=-D --flag=ASSERT=none leaves out the checks"
+                                 " of bounds. Where the compiler is installed, mojoview.load() takes the file as it is")
     if not exports.kernels:
         reasons = "".join(f"\n{symbol}: {why}" for symbol, why in exports.refused.items())
         raise KernelCompileError(f"compile: {name} has no kernel{reasons}")
     return exports
+
+
+def _suspects(build: Build) -> str:
+    """Where the sources may ask for the runtime, in words."""
+    found = [f"{file.name}:{line}: {name}" for file in build.sources() for line, name in uses(file, NEED_RUNTIME)]
+    return f" Look at {', '.join(found[:5])}." if found else " Printing, raising, allocating and checks of bounds ask for it."
 
 
 def _describe(library: Path, exports: Exports, target: Target, build: Build) -> str:

@@ -90,7 +90,8 @@ def remember(file: str, flags: Sequence[str], module: KernelModule) -> None:
         exports = Cache.open(cache_directory()).peek(entry)
         if exports is None:
             return
-        facts = {**plain_exports(exports), "entry": entry, "kept": kept, "seen": seen, "circumstances": _circumstances(),
+        facts = {**plain_exports(exports), "entry": entry, "kept": kept, "seen": seen,
+                 "circumstances": _circumstances(),
                  "places": {symbol: [str(source), line] for symbol, (source, line) in places.exports.items()},
                  "statuses": dict(places.statuses)}
         target = _stamp(cache_directory(), file, flags)
