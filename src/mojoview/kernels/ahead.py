@@ -37,8 +37,8 @@ __all__ = ["Target", "compile_library", "description_path", "read_description"]
 FORMAT = "mojoview kernels 1"
 LONGEST = 1 << 22  # bytes of a description
 # Words of Mojo's that most often bring the runtime in.
-NEED_RUNTIME = {"print", "raise", "raises", "String", "List", "Dict", "Set", "Error", "alloc", "unsafe_alloc", "abort", "Array",
-                "debug_assert", "assert", "Span"}
+NEED_RUNTIME = {"Array", "Dict", "Error", "List", "Set", "Span", "String", "abort", "alloc", "assert", "debug_assert",
+                "print", "raise", "raises", "unsafe_alloc"}
 # What a library for each level of x86-64 needs beyond the one before, as /proc/cpuinfo calls it.
 LEVELS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
@@ -198,7 +198,9 @@ def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[
 def _suspects(build: Build) -> str:
     """Where the sources may ask for the runtime, in words."""
     found = [f"{file.name}:{line}: {name}" for file in build.sources() for line, name in uses(file, NEED_RUNTIME)]
-    return f" Look at {', '.join(found[:5])}." if found else " Printing, raising, allocating and checks of bounds ask for it."
+    if not found:
+        return " Printing, raising, allocating and checks of bounds ask for it."
+    return f" Look at {', '.join(found[:5])}."
 
 
 def _describe(library: Path, exports: Exports, target: Target, build: Build) -> str:
