@@ -19,7 +19,7 @@ import mojoview as mv
 from mojoview import kernels
 from mojoview.kernels.compiler import find_compiler
 
-KERNEL = """from mojoview import E_SHAPE, OK, In, InOut, Status
+KERNEL = """from mojoview import E_SHAPE, OK, In, InOut, Status, apply
 
 
 @export("add_to")
@@ -29,6 +29,15 @@ def add_to(x: In[DType.float64], y: InOut[DType.float64]) abi("C") -> Status:
     for i in range(len(x)):
         y[i] = y[i] + x[i]
     return OK
+
+
+def plus[dt: DType, w: SIMDLength, //](a: SIMD[dt, w], b: SIMD[dt, w]) -> SIMD[dt, w]:
+    return a + b
+
+
+@export("add_lanes")
+def add_lanes(x: In[DType.float64], y: InOut[DType.float64]) abi("C") -> Status:
+    return apply[plus](x, y, y)
 
 
 @export("add_plain")
@@ -132,7 +141,8 @@ def test_long_arrays(ways, benchmark):
     module, _, _ = ways
     x, y = np.arange(100_000.0), np.zeros(100_000)
     calls = {
-        "mojoview, a Mojo kernel (checked)": partial(module.add_to, x, y),
+        "mojoview, a Mojo kernel with apply()": partial(module.add_lanes, x, y),
+        "mojoview, a Mojo kernel element by element": partial(module.add_to, x, y),
         "kernels.add, built in": partial(kernels.add, x, y, y, threads=1),
         "np.add(x, y, y)": partial(np.add, x, y, y),
     }

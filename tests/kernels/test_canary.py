@@ -359,7 +359,7 @@ def summed(x, out, total):
 
 def watched_summed(against=summed, **options):
     made = foreign.kernel("summed", foreign.array("x"), foreign.array("out", "out"),
-                          mv.Param("total", "inout", "float64", ndim=0, passing="pointer"))
+                          mv.Param("total", "inout", "float64", ndim=0, passing="pointer"), shapes="free")
     return made.canary(against, sample=1, **options)
 
 

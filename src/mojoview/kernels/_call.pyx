@@ -140,9 +140,7 @@ cdef object invoke_bound(Kernel self, tuple own, dict options):
     cdef mv_run run
     cdef mv_value option
     threads = options.get("threads")
-    run.threads = thread_count(threads)
-    if self.foreign.address and threads is None:
-        run.threads = 1
+    run.threads = 1 if self.foreign.address and threads is None else thread_count(threads)
     axis = options.get("axis")
     run.axis = NO_AXIS
     option.i64 = 0
@@ -197,13 +195,12 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
 
 
 cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
-    cdef int k
+    cdef int k, code, bits
     for k in range(self.form.values):
-        if self.form.value_bits[k]:
-            take_number(self.signature, self.form.value_at[k], <object>args[self.form.value_at[k]], self.form.value_code[k], self.form.value_bits[k], &frame.values[k])
-        else:
-            take_number(self.signature, self.form.value_at[k], <object>args[self.form.value_at[k]], frame.args[self.form.common].dtype_code,
-                    frame.args[self.form.common].dtype_bits, &frame.values[k])
+        code, bits = self.form.value_code[k], self.form.value_bits[k]
+        if bits == 0:
+            code, bits = frame.args[self.form.common].dtype_code, frame.args[self.form.common].dtype_bits
+        take_number(self.signature, self.form.value_at[k], <object>args[self.form.value_at[k]], code, bits, &frame.values[k])
     if run is NULL:  # check_bound()
         return None
     if self.foreign.address:

@@ -1,11 +1,11 @@
 """Numbers of Python as scalars of a dtype, and back."""
 
-import numpy as np
-
 from libc.stdint cimport int64_t
 
 from mojoview.kernels.frame cimport mv_frame, mv_store_value, mv_type_index
 from mojoview.memory.abi cimport MV_ALIGNED, MV_BOOL, MV_FLOAT, MV_READONLY, MV_UINT, mv_desc, mv_value
+
+import numpy as np
 
 from mojoview.kernels.binding import number_refusal
 from mojoview.memory._dtype import dtype_of_code

@@ -207,10 +207,10 @@ class Canary:
                 if p.is_number:
                     arrays[p.name] = np.array(number(signature, p, value), p.dtype)
                     made.append(p.name)
-                elif p.role == "out" and value is None:
+                elif p.role == "out" and value is None and p.dtype != "T":
                     arrays[p.name] = np.zeros(shape_for(signature, p, passed), p.dtype)
                     made.append(p.name)
-                elif p.role != "value" and type(value) in (list, tuple):
+                elif p.role != "value" and type(value) in (list, tuple) and p.dtype != "T":
                     arrays[p.name] = array_of(signature, p, value)
                 elif p.role != "value" and not isinstance(value, int | float | np.generic):
                     arrays[p.name] = take(value)
