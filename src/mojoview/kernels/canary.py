@@ -200,18 +200,21 @@ class Canary:
             signature = self.kernel.kernel_for(*args, **keywords).signature if self._family else self.kernel.signature
             params = [p for p in signature.params if p.name in bound.arguments]  # all but the one for a message
             given = {p.name: bound.arguments[p.name] for p in params}
-            passed = [bound.arguments.get(p.name) for p in signature.params]
             arrays, made, live = dict[str, Any](), list[str](), set[str]()
             for p in params:
+                if p.role != "value" and type(given[p.name]) in (list, tuple) and p.dtype != "T":
+                    arrays[p.name] = array_of(signature, p, given[p.name])
+            passed = [arrays.get(p.name, given.get(p.name)) for p in signature.params]
+            for p in params:
                 value = given[p.name]
+                if p.name in arrays:
+                    continue
                 if p.is_number:
                     arrays[p.name] = np.array(number(signature, p, value), p.dtype)
                     made.append(p.name)
                 elif p.role == "out" and value is None and p.dtype != "T":
                     arrays[p.name] = np.zeros(shape_for(signature, p, passed), p.dtype)
                     made.append(p.name)
-                elif p.role != "value" and type(value) in (list, tuple) and p.dtype != "T":
-                    arrays[p.name] = array_of(signature, p, value)
                 elif p.role != "value" and not isinstance(value, int | float | np.generic):
                     arrays[p.name] = take(value)
                     live.add(p.name)
