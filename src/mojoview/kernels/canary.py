@@ -130,7 +130,6 @@ class Canary:
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._form = inspect.signature(kernel)
-        self._family = hasattr(kernel, "kernel_for")
         self._gives = kernel.signature.result not in ("none", "status", "status_index")
         self._run: Callable[..., Any] = self._watch
         self.__name__, self.__doc__, self.__signature__ = kernel.name, kernel.__doc__, self._form
@@ -197,7 +196,8 @@ class Canary:
         options = {name: value for name, value in bound.arguments.items() if name != "threads"}
         bound.apply_defaults()
         try:
-            signature = self.kernel.kernel_for(*args, **keywords).signature if self._family else self.kernel.signature
+            member = getattr(self.kernel, "kernel_for", None)  # of a family
+            signature = member(*args, **keywords).signature if member else self.kernel.signature
             params = [p for p in signature.params if p.name in bound.arguments]  # all but the one for a message
             given = {p.name: bound.arguments[p.name] for p in params}
             arrays, made, live = dict[str, Any](), list[str](), set[str]()

@@ -151,8 +151,8 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
         raise ArgumentError("kernel(): expected either where or source=, got both")
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"kernel(): name: expected a str, got {type(name).__name__}")
-    known = str | os.PathLike | KernelModule | Kernel | KernelFamily | None
-    if not isinstance(where, known) and not hasattr(where, MODULE):
+    known = isinstance(where, str | os.PathLike | KernelModule | Kernel | KernelFamily | None)
+    if not known and not hasattr(where, MODULE):
         raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
                             f" KernelFamily, got {type(where).__name__}")
 
