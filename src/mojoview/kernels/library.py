@@ -49,8 +49,8 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     Raises
     ------
     DeclarationError
-        A declaration cannot be read, or has something that is no number and no array of numbers. From a header *file*,
-        such functions go to ``.refused`` with the reason.
+        A declaration cannot be read, or has something that is no number and no array of numbers, or more arguments than
+        a call can pass. From a header *file*, such functions go to ``.refused`` with the reason.
     KernelAttributeError
         The library has no function of a declared name.
     KernelError
