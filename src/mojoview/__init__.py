@@ -37,7 +37,9 @@ from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file,
 
 if TYPE_CHECKING:
     from mojoview.flow import safe_call
+    from mojoview.kernels._family import KernelFamily
     from mojoview.kernels.decorator import kernel
+    from mojoview.kernels.failures import ErrorTable
     from mojoview.kernels.hook import enable_hook
     from mojoview.kernels.include import get_mojo_include
     from mojoview.kernels.library import load_library
@@ -63,9 +65,11 @@ __all__ = [
     "BorrowError",
     "CompilerNotFound",
     "DTypeError",
+    "ErrorTable",
     "KernelCompileError",
     "KernelCrashed",
     "KernelError",
+    "KernelFamily",
     "KernelMemoryError",
     "KernelModule",
     "KernelTimeout",
@@ -115,6 +119,8 @@ __all__ = [
 
 # Where these are defined they bring the compiler's machinery with them.
 _LATER = {
+    "ErrorTable": "mojoview.kernels.failures",
+    "KernelFamily": "mojoview.kernels._family",
     "KernelModule": "mojoview.kernels.module",
     "enable_hook": "mojoview.kernels.hook",
     "get_mojo_include": "mojoview.kernels.include",

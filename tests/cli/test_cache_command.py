@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -111,3 +113,43 @@ def test_a_cache_of_others_and_a_wrong_limit_are_errors(kept, monkeypatch, capsy
     assert main(["cache", "info"]) == 1
     assert "MOJOVIEW_CACHE_LIMIT" in capsys.readouterr().err
     assert issubclass(errors.CacheError, errors.MojoViewError)
+
+
+def command(*words, **options):
+    return subprocess.run([sys.executable, "-m", "mojoview", *words], capture_output=True, timeout=120, check=False,
+                          **options)
+
+
+@pytest.mark.parametrize("action", ["list", "info", "clear"])
+@pytest.mark.parametrize("spoil", [
+    lambda place: place.write_text("in the way"),
+    lambda place: place.symlink_to(place),
+    lambda place: place.mkdir() or (place / "mojo").write_text("in the way"),
+    lambda place: place.mkdir(0o700) or (place / "mojo").symlink_to("mojo"),
+    lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / os.fsdecode(b"\xff\n\x1b")).touch(),
+    lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / "k").symlink_to("k"),
+], ids=["a file", "a circle", "a file inside", "a circle inside", "no text", "an entry in a circle"])
+def test_a_cache_that_is_spoilt_is_no_traceback(tmp_path, action, spoil):
+    place = tmp_path / "cache"
+    spoil(place)
+    done = command("cache", action, env=os.environ | {"MOJOVIEW_CACHE_DIR": str(place)})
+    assert done.returncode in (0, 1)
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_gone_is_no_traceback(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as pipe:
+        done = subprocess.run([sys.executable, "-m", "mojoview", "cache", "info"], stdout=pipe, stderr=subprocess.PIPE,
+                              timeout=120, check=False, env=os.environ | {"MOJOVIEW_CACHE_DIR": str(tmp_path / "none")})
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_caches_cleared_at_once(kept):
+    """Several programs that clear one cache, and one that fills it."""
+    programs = [subprocess.Popen([sys.executable, "-m", "mojoview", "cache", action], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE) for action in ("clear", "list", "clear", "info")]
+    for program in programs:
+        _, said = program.communicate(timeout=120)
+        assert (program.returncode, said) == (0, b"")

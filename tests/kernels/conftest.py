@@ -1,6 +1,7 @@
 """Compiled kernels are shared by the session and kept in a cache of their own."""
 
 import ctypes
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mojoview as mv
 from mojoview.kernels.compiler import find_compiler
 
 HERE = Path(__file__).parent
@@ -164,3 +166,23 @@ class Fake:
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     return Fake(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def place(fake, monkeypatch):
+    """An empty directory on sys.path; what is imported from it is forgotten afterwards."""
+    directory = fake.root / "place"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
+    before = set(sys.modules)
+    yield directory
+    for name in set(sys.modules) - before:
+        if str(fake.root) in str(getattr(sys.modules[name], "__file__", None) or fake.root):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+@pytest.fixture
+def hook(place):
+    with mv.enable_hook() as enabled:
+        yield enabled

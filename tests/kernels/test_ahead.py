@@ -151,6 +151,20 @@ def test_failed_builds_write_nothing(fake, tmp_path, mode, error, why):
     assert not (tmp_path / "x.so.json").exists()
 
 
+def test_what_asks_for_the_runtime_is_named(fake, tmp_path):
+    fake.mode("runtime")
+    path = tmp_path / "wordy.mojo"
+    path.write_text(f"# print\n{fake.text}def more() raises:\n    print('raise')\n")
+    with pytest.raises(KernelCompileError) as caught:
+        ahead.compile_library(path, tmp_path / "x.so")
+    said = str(caught.value)
+    assert "Look at wordy.mojo:5: raises, wordy.mojo:6: print." in said
+    assert "ASSERT=none" in said
+    path.write_text(fake.text)
+    with pytest.raises(KernelCompileError, match=r"allocating and checks of bounds ask for it\. Let kernels return"):
+        ahead.compile_library(path, tmp_path / "x.so")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "why"),
     [
@@ -178,6 +192,22 @@ def test_target():
     arm = ahead.Target.of("aarch64-linux-gnu", None)
     assert (arm.cpu, arm.options()) == ("generic", ("--target-triple", "aarch64-linux-gnu", "--target-cpu", "generic"))
     assert ahead.Target.of(None, "native").options() == ("--target-triple", f"{platform.machine()}-unknown-linux-gnu")
+
+
+@pytest.mark.parametrize("words", [
+    ("none.mojo", "-o", "out.so"), (".", "-o", "out.so"), ("a.mojo", "-o", "."), ("a.mojo", "-o", "none/out.so"),
+    ("a.mojo", "-o", "a.mojo/out.so"), ("a.mojo/b.mojo", "-o", "out.so"), ("loop.mojo", "-o", "out.so"),
+    ("a.mojo", "-o", ""), ("", "-o", "out.so"), ("a.mojo", "-o", "x" * 300),
+    ("a.mojo", "-o", "out.so", "--depfile", "none/d"),
+], ids=" ".join)
+def test_places_where_nothing_can_be_compiled(fake, tmp_path, words):
+    (tmp_path / "a.mojo").write_text(fake.text)
+    (tmp_path / "loop.mojo").symlink_to("loop.mojo")
+    done = subprocess.run([sys.executable, "-m", "mojoview", "compile", *words], cwd=tmp_path, capture_output=True,
+                          timeout=120, check=False)
+    assert done.returncode == 1, done.stdout
+    assert b"Traceback" not in done.stderr
+    assert done.stderr.startswith(b"mojoview compile: ")
 
 
 def test_command(fake, tmp_path, capsys):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from support import foreign
 
 import mojoview as mv
 from mojoview import kernels
@@ -348,3 +349,67 @@ def test_a_directory_that_cannot_be_written(tmp_path):
 def test_bad_options(against, options, words):
     with pytest.raises(errors.ArgumentError, match=rf"dot.canary\(\): {words}: expected"):
         kernels.dot.canary(against, **options)
+
+
+# ---- outputs that a call leaves out
+def summed(x, out, total):
+    out[:] = x + 1
+    total[...] += x.sum()
+
+
+def watched_summed(against=summed, **options):
+    made = foreign.kernel("summed", foreign.array("x"), foreign.array("out", "out"),
+                          mv.Param("total", "inout", "float64", ndim=0, passing="pointer"), shapes="free")
+    return made.canary(against, sample=1, **options)
+
+
+@pytest.mark.parametrize("x", [np.array([0.25, 0.5]), [0.25, 0.5], (0.25, 0.5)], ids=["array", "list", "tuple"])
+@pytest.mark.parametrize("keywords", [{}, {"total": 2.0}, {"threads": None}], ids=str)
+def test_made_outputs_are_compared(x, keywords):
+    canary = watched_summed()
+    out, total = canary(x, **keywords)
+    assert (out.tolist(), total) == ([1.25, 1.5], 0.75 + keywords.get("total", 0))
+    assert (canary.checked, canary.unchecked, canary.mismatches) == (1, 0, 0)
+    given = np.zeros(2)
+    assert canary(x, given, **keywords) == total  # an output that is passed is filled, and does not come back
+    assert (given.tolist(), canary.checked, canary.mismatches) == ([1.25, 1.5], 2, 0)
+
+
+def test_made_outputs_that_differ(tmp_path):
+    x = np.array([0.25, 0.75])
+    canary = watched_summed(on_mismatch="raise", directory=tmp_path)
+    with pytest.raises(errors.CanaryError, match="argument 'out'"):
+        canary(x)
+    with np.load(canary.report.path) as saved:
+        assert (saved["x"].tolist(), saved["kernel.out"].tolist(), saved["reference.out"].tolist()) == (
+            [0.25, 0.75], [1.25, 2.75], [1.25, 1.75])
+    canary = watched_summed(on_mismatch="warn")
+    with pytest.warns(RuntimeWarning, match="argument 'out'"):
+        assert canary(x)[0].tolist() == [1.25, 2.75]
+    canary = watched_summed()
+    with pytest.warns(RuntimeWarning, match="the reference is called instead"):
+        out, total = canary(x)
+    assert (out.tolist(), total, canary.state) == ([1.25, 1.75], 1.0, "fallback")
+    out, total = canary([0.75], total=1.0)
+    assert (out.tolist(), total) == ([1.75], 1.75)
+
+
+def test_numbers_that_differ():
+    def counts(x, out, total):
+        summed(x, out, total)
+        total += 1
+
+    canary = watched_summed(counts, on_mismatch="raise")
+    with pytest.raises(errors.CanaryError, match="argument 'total'"):
+        canary(np.array([0.25]))
+
+
+def test_a_message_is_no_argument_of_the_reference():
+    def add(x, y):
+        y += x
+
+    canary = foreign.kernel("add_to", foreign.array("x"), foreign.array("y", "inout"),
+                            foreign.array("message", "out", "uint8"), shapes="free").canary(add, sample=1)
+    y = np.ones(2)
+    assert canary(np.ones(2), y) is None
+    assert (y.tolist(), canary.checked, canary.mismatches) == ([2, 2], 1, 0)

@@ -125,11 +125,32 @@ def test_a_module_of_the_import_hook(package, fake):
     del sys.modules["decorated.native"]
 
 
+async def coroutine(x): ...
+
+
+def generator(x):
+    yield x
+
+
+def badly_annotated(x: "no ( annotation", y) -> None: ...  # noqa: F722
+
+
+def with_an_array(a: float, x: np.ndarray, y: np.ndarray = np.ones(2)) -> None: ...  # noqa: B008
+
+
 @pytest.mark.parametrize(("decorate", "words"), [
     (lambda: mv.kernel("a.mojo", source="x"), "either where or source"),
     (lambda: mv.kernel("a.mojo", name=5), "name: expected a str"),
     (lambda: mv.kernel(5)(test_a_bound_kernel), "where: expected a path"),
+    (lambda: mv.kernel(5), "where: expected a path"),
+    (lambda: mv.kernel(staticmethod(test_a_bound_kernel)), "where: expected a path, .* got staticmethod"),
+    (lambda: mv.kernel(type), "where: expected a path"),
     (lambda: mv.kernel(kernels.dot)(5), "expected a Python function, got int"),
+    (lambda: mv.kernel(kernels.dot)(staticmethod(test_a_bound_kernel)), "expected a Python function, got staticmethod"),
+    (lambda: mv.kernel(kernels.dot)(coroutine), "expected a function that returns its result"),
+    (lambda: mv.kernel(kernels.dot)(generator), "expected a function that returns its result"),
+    (lambda: mv.kernel(kernels.dot)(badly_annotated), "an annotation of badly_annotated cannot be read"),
+    (lambda: mv.kernel(kernels.axpy)(with_an_array), "y: its default is"),
     (lambda: mv.kernel("nowhere.mojo")(test_a_bound_kernel), "cannot read"),
     (lambda: mv.kernel(eval("lambda: 0", {"__name__": "no module"})), "stands in no file"),
 ])

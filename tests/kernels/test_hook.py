@@ -17,42 +17,14 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 import pytest
+from support.modules import ADD, write
 
 import mojoview as mv
 from mojoview.kernels import cache, stamps
 from mojoview.kernels import hook as hook_module
 from mojoview.memory import errors
 
-ADD = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n    return a + b\n'
 BINDING = '@export("PyInit_bound")\ndef PyInit_bound() abi("C") -> PythonObject:\n    pass\n'
-
-
-@pytest.fixture
-def place(fake, monkeypatch):
-    """An empty directory on sys.path; what is imported from it is forgotten afterwards."""
-    directory = fake.root / "place"
-    directory.mkdir()
-    monkeypatch.syspath_prepend(str(directory))
-    before = set(sys.modules)
-    yield directory
-    for name in set(sys.modules) - before:
-        if str(fake.root) in str(getattr(sys.modules[name], "__file__", None) or fake.root):
-            del sys.modules[name]
-    importlib.invalidate_caches()
-
-
-@pytest.fixture
-def hook(place):
-    with mv.enable_hook() as enabled:
-        yield enabled
-
-
-def write(place, name, text=ADD):
-    path = place / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    importlib.invalidate_caches()
-    return path
 
 
 # ---- what is found

@@ -217,6 +217,25 @@ def test_header_files(plain, tmp_path):
         mv.load_library(plain, header)
 
 
+MANY = f"double dot({', '.join(f'double a{k}' for k in range(15))})"
+
+
+STRINGS = mv.Signature("dot", (mv.Param("x", "in", "str"),))
+
+
+@pytest.mark.parametrize("declarations", [MANY, {"dot": MANY}, {"dot": STRINGS}], ids=["text", "table", "signature"])
+def test_what_was_declared_and_cannot_be_called(plain, declarations):
+    with pytest.raises(DeclarationError, match=r"dot cannot be called: dot: "):
+        mv.load_library(plain, declarations)
+
+
+def test_what_a_header_declares_and_cannot_be_called(plain, tmp_path):
+    header = tmp_path / "many.h"
+    header.write_text(f"{MANY};\nfloat half(float x);\n")
+    lib = mv.load_library(plain, header)
+    assert (list(lib), "at most 14" in lib.refused["dot"]) == (["half"], True)
+
+
 @pytest.mark.parametrize("text", ["int missing(int)", "int a_variable(int)"])
 def test_what_is_no_function_of_the_library(plain, text):
     with pytest.raises(KernelAttributeError, match=r"libplain_library\.so has no function"):

@@ -89,6 +89,11 @@ def test_a_compile_error_is_shown_without_a_traceback(shell, fake, capsys):
     ("%mojo_time -r two kernels.sum(x)", "invalid int"),
     ("%mojo_time", "expected CALL"),
     ("%mojo_time x +", "expected CALL"),
+    ("%mojo_time x\0()", "expected CALL"),
+    ("%mojo_time " + "(" * 5000, "expected CALL"),
+    ("%mojo_time (await x)() vs 1", "outside"),
+    ("%mojo_time (yield)() vs 1", "yield"),
+    ("%%mojo class\nx", "name of a variable"),
     ("%mojo_time kernels", "expected CALL"),
     ("%mojo_time kernels.sum(x)", "kernels.sum has no reference; write: %mojo_time kernels.sum\\(x\\) vs EXPRESSION"),
 ])

@@ -31,6 +31,16 @@ int32_t add_to(const mv_desc *x, const mv_desc *y) {
     return 0;
 }
 
+/* out = x + 1, and the sum of x in `total`; wrong above 0.5 */
+int32_t summed(const mv_desc *x, const mv_desc *out, double *total) {
+    for (int64_t i = 0; i < x->size; i++) {
+        const double v = ((const double *)x->data)[i * x->stride[0]];
+        ((double *)out->data)[i * out->stride[0]] = v > 0.5 ? v + 2 : v + 1;
+        *total += v;
+    }
+    return 0;
+}
+
 double dot_pointers(const double *x, const double *y, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)

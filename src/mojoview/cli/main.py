@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,49 +17,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit status: 0 success, 1 a failed check, 2 bad usage, 130 Ctrl-C."""
     arguments = _parser().parse_args(argv)
     try:
-        if arguments.command == "doctor":
-            from mojoview.cli import doctor
-
-            return emit(doctor.examine(), doctor.describe, json=arguments.json)
-        if arguments.command == "demo":
-            from mojoview.cli import demo
-
-            result = demo.run(quiet=arguments.json, use_mojo=not arguments.builtin)
-            return emit(result, demo.describe, json=arguments.json)
-        if arguments.command == "ring":
-            from mojoview.cli import ring
-
-            return ring.run(arguments)
-        if arguments.command == "cache":
-            from mojoview.cli import cache
-
-            if arguments.action == "list":
-                return emit(cache.listing(), cache.describe_listing, json=arguments.json)
-            if arguments.action == "info":
-                return emit(cache.info(arguments.key), cache.describe_info, json=arguments.json)
-            return emit(cache.clear(arguments.key), cache.describe_cleared, json=arguments.json)
-        if arguments.command == "compile":
-            from mojoview.cli import compile
-
-            return emit(compile.compile_file(arguments), compile.describe, json=arguments.json)
-        if arguments.command == "shm":
-            from mojoview.cli import shm
-
-            if arguments.action == "list":
-                return emit(shm.listing(), shm.describe_listing, json=arguments.json)
-            if arguments.action == "info":
-                return emit(shm.info(arguments.name), shm.describe_info, json=arguments.json)
-            return emit(shm.collect(), shm.describe_collected, json=arguments.json)
-        from mojoview.cli import bench
-
-        result = bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json)
-        return emit(result, bench.describe, json=arguments.json)
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
     except MojoViewError as error:
+        print(f"mojoview {arguments.command}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # who reads has gone, as `head` does; what is left to write goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
         print(f"mojoview {arguments.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"mojoview {arguments.command}: interrupted", file=sys.stderr)
         return 130
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "doctor":
+        from mojoview.cli import doctor
+
+        return emit(doctor.examine(), doctor.describe, json=arguments.json)
+    if arguments.command == "demo":
+        from mojoview.cli import demo
+
+        result = demo.run(quiet=arguments.json, use_mojo=not arguments.builtin)
+        return emit(result, demo.describe, json=arguments.json)
+    if arguments.command == "ring":
+        from mojoview.cli import ring
+
+        return ring.run(arguments)
+    if arguments.command == "cache":
+        from mojoview.cli import cache
+
+        if arguments.action == "list":
+            return emit(cache.listing(), cache.describe_listing, json=arguments.json)
+        if arguments.action == "info":
+            return emit(cache.info(arguments.key), cache.describe_info, json=arguments.json)
+        return emit(cache.clear(arguments.key), cache.describe_cleared, json=arguments.json)
+    if arguments.command == "compile":
+        from mojoview.cli import compile
+
+        return emit(compile.compile_file(arguments), compile.describe, json=arguments.json)
+    if arguments.command == "shm":
+        from mojoview.cli import shm
+
+        if arguments.action == "list":
+            return emit(shm.listing(), shm.describe_listing, json=arguments.json)
+        if arguments.action == "info":
+            return emit(shm.info(arguments.name), shm.describe_info, json=arguments.json)
+        return emit(shm.collect(), shm.describe_collected, json=arguments.json)
+    from mojoview.cli import bench
+
+    result = bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json)
+    return emit(result, bench.describe, json=arguments.json)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ __all__ = ["emit", "table"]
 
 def emit(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str], *, json: bool) -> int:
     """Prints a command's result; returns 0 when its `ok` entry is true, else 1."""
-    print(json_module.dumps(result, indent=2, default=str) if json else describe(result))
+    text = json_module.dumps(result, indent=2, default=str) if json else describe(result)
+    encoding = sys.stdout.encoding or "utf-8"  # a name of a file may be no text at all
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
     return 0 if result["ok"] else 1
 
 

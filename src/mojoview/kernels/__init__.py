@@ -1,7 +1,8 @@
 """Native functions on arrays: the checked call (`_call`), the built-in kernels, and what compiles and loads Mojo files.
 
 Must not know pandas or shared memory. Loops live in plain C headers, which know descriptors and nothing of Python;
-`_call` is the only place that reads NumPy's structs. The built-in kernels are attributes here: `kernels.sum(x)`.
+`ndarray.h` and `plain.h` are the only places that read NumPy's structs. The built-in kernels are attributes here:
+`kernels.sum(x)`.
 """
 
 from mojoview.kernels._call import Kernel

@@ -3,11 +3,12 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from mojoview.kernels._call cimport (
-    GIL_WORTH, MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, acquire,
-    check_input, let_go, mv_frame, native_kernel, python_value, raise_status,
-)
+from mojoview.kernels._arrays cimport acquire, let_go
+from mojoview.kernels._call cimport GIL_WORTH, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, native_kernel
 from mojoview.kernels._pool cimport mv_run, run_parallel, thread_count
+from mojoview.kernels._refusals cimport check_input, raise_status
+from mojoview.kernels._scalars cimport python_value
+from mojoview.kernels.frame cimport MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, mv_frame
 from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
 
 from mojoview.memory.errors import KernelMemoryError
@@ -175,7 +176,7 @@ def describe_arrays(signature, list arrays, list names, threads):
             with nogil:
                 status = mv_run_describe(args, count, out, &run)
         if status:
-            raise_status(signature, status)
+            raise_status(signature, None, status)
         return [row(&out[k], args[k]) for k in range(count)]
     finally:
         for k in range(begun):

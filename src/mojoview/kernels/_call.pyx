@@ -1,45 +1,38 @@
-"""Kernel: the checked call of native functions on arrays. The only place that reads NumPy's own structs."""
+"""Kernel: the checked call of native functions on arrays."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_FULL_RO, Py_buffer
+from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
-from libc.string cimport memset
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 
-from mojoview.kernels._pool cimport mv_run, mv_task, run_parallel, thread_count
+from mojoview.kernels._arrays cimport acquire, borrow_plain, let_go
+from mojoview.kernels._form cimport read_form, read_result
+from mojoview.kernels._pool cimport mv_run, run_parallel, thread_count
+from mojoview.kernels._refusals cimport no_loop, raise_status, refuse
+from mojoview.kernels._scalars cimport dtype_of_type, is_number, returned_number, scalar_result, stand_in, take_number
 from mojoview.kernels._sizes cimport fill_sizes, learn_sizes
-from mojoview.memory.abi cimport (
-    MV_ALIGNED, MV_BOOL, MV_BYTE_STRIDES, MV_C_CONTIGUOUS, MV_DATETIME, MV_E_DTYPE, MV_E_INTERRUPTED, MV_E_STRIDE, MV_F_CONTIGUOUS,
-    MV_FLOAT, MV_HAS_MASK, MV_INT, MV_MAX_NDIM, MV_OK, MV_READONLY, MV_SWAPPED, MV_TIMEDELTA, MV_UINT, mv_desc, mv_value,
+from mojoview.kernels.frame cimport (
+    MV_GIVES_VALUE, MV_PASS_INT, MV_PASS_POINTER, MV_TAKES_MASKS, MV_TAKES_STRIDES, mv_check_call, mv_fault, mv_foreign_call,
+    mv_foreign_run, mv_foreign_word, mv_frame, mv_plain, mv_spec, mv_type_index,
 )
-from mojoview.memory._lease cimport borrow, give_back
-from mojoview.views._view cimport View, view_enter, view_leave
+from mojoview.memory.abi cimport MV_E_DTYPE, MV_FLOAT, MV_HAS_MASK, mv_desc, mv_value
 
-import array
-import mmap
 from operator import index
 
 import numpy as np
 
 from mojoview.kernels.arguments import Plan, outcome, told
 from mojoview.kernels.asynchrony import calls
-from mojoview.kernels.binding import COMPARISONS, bind, call_form, failure, number_refusal, refusal
-from mojoview.kernels.signature import check_signature
-from mojoview.memory._dtype import dtype_of_code
-from mojoview.memory.errors import ArgumentError, DTypeError, KernelError, KernelOverflowError, KernelValueError, ShapeError
-from mojoview.views import view
-from mojoview.views._protocols import has_accessor
-
-cnp.import_array()
+from mojoview.kernels.binding import COMPARISONS, bind, call_form
+from mojoview.kernels.signature import Signature, check_signature
+from mojoview.memory.errors import ArgumentError, KernelValueError, ShapeError
 
 
 cdef extern from "Python.h":
     size_t PyVectorcall_NARGS(size_t nargsf)
     object PyVectorcall_Call(object callable, object args, object kwargs)
     PyObject **PySequence_Fast_ITEMS(object)
-    PyObject *PyErr_Occurred()
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     void PyType_Modified(type)
     ctypedef struct CallableType "PyTypeObject":
@@ -47,305 +40,79 @@ cdef extern from "Python.h":
         unsigned long tp_flags
         object (*tp_call)(object, object, object)
 
-cdef extern from "numeric.h" nogil:
-    enum:
-        MV_NTYPES
-    int mv_type_index(const mv_desc *d)
-    void mv_store_value(char *p, int type, mv_value v)
-
-cdef extern from "layout.h" nogil:
-    int mv_desc_derive(mv_desc *d, int64_t alignment)
-
-cdef extern from "checks.h" nogil:
-    int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_fault *fault)
-
-cdef extern from "foreign.h" nogil:
-    enum:
-        MV_INT_REGISTERS
-        MV_PASS_DESC
-        MV_PASS_POINTER
-        MV_PASS_INT
-        MV_PASS_F64
-        MV_PASS_F32
-        MV_GIVES_NOTHING
-        MV_GIVES_STATUS
-        MV_GIVES_STATUS_INDEX
-        MV_GIVES_VALUE
-        MV_RETURN_NOTHING
-        MV_RETURN_INT
-        MV_RETURN_F64
-        MV_RETURN_F32
-    bint mv_foreign_fits(const mv_foreign *f)
-    mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars)
-    int64_t mv_foreign_word(const mv_foreign *f, mv_value returned)
-    int64_t mv_foreign_run(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run)
-
-cdef extern from "frame.h" nogil:
-    int raise_pending "mv_raise_pending"() except -1
-    void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
-                            uint64_t flags)
-
 cdef extern from "plain.h":
-    void mv_plain_learn(object dtype, int number, int code, int bits, int letter)
+    void mv_plain_learn(object dtype)
     void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
     bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray, const Py_buffer *buffers)
     int64_t mv_plain_run(mv_desc *d, int n, uintptr_t address)
-    bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, mv_value *returned)
+    bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, int64_t *returned)
+    bint mv_desc_of_ndarray(mv_desc *d, object source)
 
 cdef enum:
     NO_AXIS = -1
 
 
-# -- arguments ----------------------------------------------------------------------------------------------------------------
-
-# Type code and log2 of the item size by NumPy's type number; -1: not a plain number.
-cdef signed char array_code[32]
-cdef signed char array_log2[32]
-memset(array_code, -1, sizeof(array_code))
-for _dtype in map(np.dtype, "?bhilqBHILQefd"):
-    array_code[_dtype.num] = {"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[_dtype.kind]
-    array_log2[_dtype.num] = _dtype.itemsize.bit_length() - 1
-    mv_plain_learn(_dtype, _dtype.num, array_code[_dtype.num], _dtype.itemsize * 8, ord(_dtype.char))
-
-
-cdef inline bint fill_from_array(cnp.ndarray source, mv_desc *d) noexcept:
-    """False where the array is none of plain numbers in native order: then the long way knows what to say."""
-    cdef int number = cnp.PyArray_TYPE(source)
-    cdef int ndim = cnp.PyArray_NDIM(source)
-    cdef int flags = cnp.PyArray_FLAGS(source)
-    cdef uint64_t mine = 0
-    if not 0 <= number < <int>sizeof(array_code) or array_code[number] < 0 or not cnp.PyArray_ISNOTSWAPPED(source) or ndim > MV_MAX_NDIM:
-        return False
-    if flags & cnp.NPY_ARRAY_C_CONTIGUOUS:
-        mine |= MV_C_CONTIGUOUS
-    if flags & cnp.NPY_ARRAY_F_CONTIGUOUS:
-        mine |= MV_F_CONTIGUOUS
-    if flags & cnp.NPY_ARRAY_ALIGNED:
-        mine |= MV_ALIGNED
-    if not flags & cnp.NPY_ARRAY_WRITEABLE:
-        mine |= MV_READONLY
-    mv_desc_from_array(d, cnp.PyArray_DATA(source), ndim, <int64_t *>cnp.PyArray_DIMS(source), <int64_t *>cnp.PyArray_STRIDES(source),
-                       array_code[number], array_log2[number], mine)
-    return True
-
-
-cdef bint fill_from_buffer(const Py_buffer *buffer, mv_desc *d) noexcept:
-    """False where the buffer is none of plain native numbers, or does not hang together."""
-    cdef const char *format = b"B"
-    cdef int64_t shape = 0, stride = buffer.itemsize
-    cdef int code, log2item
-    if buffer.format is not NULL:
-        format = buffer.format
-    if format[0] in (c"@", c"=", c"<"):
-        format += 1
-    if format[0] == 0 or format[1] != 0 or buffer.ndim > MV_MAX_NDIM or buffer.suboffsets is not NULL:
-        return False
-    if format[0] in (c"b", c"h", c"i", c"l", c"q", c"n"):
-        code = MV_INT
-    elif format[0] in (c"B", c"H", c"I", c"L", c"Q", c"N"):
-        code = MV_UINT
-    elif format[0] in (c"e", c"f", c"d"):
-        code = MV_FLOAT
-    elif format[0] == c"?":
-        code = MV_BOOL
-    else:
-        return False
-    log2item = 3 if stride == 8 else 2 if stride == 4 else 1 if stride == 2 else 0
-    if stride != 1 << log2item:
-        return False
-    if buffer.ndim == 1 and (buffer.strides is NULL or buffer.strides[0] == stride):
-        shape = buffer.len >> log2item
-        if buffer.shape is not NULL and buffer.shape[0] != shape:
-            return False
-        mv_desc_from_array(d, buffer.buf, 1, &shape, &stride, code, log2item, MV_C_CONTIGUOUS | MV_F_CONTIGUOUS
-                           | (MV_ALIGNED if <uintptr_t>buffer.buf & (stride - 1) == 0 else 0))
-    elif buffer.shape is NULL or buffer.strides is NULL:
-        return False
-    else:
-        mv_desc_from_array(d, buffer.buf, buffer.ndim, <int64_t *>buffer.shape, <int64_t *>buffer.strides, code, log2item, 0)
-        if mv_desc_derive(d, stride) or d.size << log2item != buffer.len:
-            return False
-    if buffer.readonly:
-        d.flags |= MV_READONLY
-    return True
-
-
-cdef inline int enter(mv_frame *frame, int at, View entered) except -1:
-    frame.args[at] = view_enter(entered)
-    Py_INCREF(entered)
-    frame.view[frame.views] = <PyObject *>entered
-    frame.views += 1
-    return 0
-
-
-cdef void let_go(mv_frame *frame) noexcept:
-    """Ends what the call took."""
-    cdef int k
-    for k in range(frame.views):
-        view_leave(<View>frame.view[k])
-        Py_DECREF(<View>frame.view[k])
-    for k in range(frame.buffers):
-        give_back(&frame.buffer[k])
-    frame.views = frame.buffers = 0
-
-
-# Exporters of the standard library, which have no other way to be looked for.
-cdef object ARRAY = array.array, MMAP = mmap.mmap
-
-
-cdef inline bint is_plain_exporter(object obj) noexcept:
-    return (type(obj) is ARRAY or type(obj) is memoryview or type(obj) is bytes or type(obj) is bytearray or type(obj) is MMAP)
-
-
-cdef inline bint borrow_plain(Kernel self, PyObject *const *args, mv_frame *frame) except -1:
-    """The buffers of all arguments that are no ndarrays; False where one is no exporter of the standard library."""
-    cdef int k
-    if self.plain.arrays == 0:
-        return False
-    for k in range(self.plain.arrays):
-        obj = <object>args[self.array_at[k]]
-        if type(obj) is not cnp.ndarray:
-            if not is_plain_exporter(obj):
-                return False
-            borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
-            frame.buffers += 1
-    return True
-
-
-cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) except -1:
-    """False where view() has to look."""
-    borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
-    frame.buffers += 1
-    return not (writes and frame.buffer[frame.buffers - 1].readonly) and fill_from_buffer(&frame.buffer[frame.buffers - 1],
-                                                                                        frame.args[at])
-
-
-cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1:
-    """Fills frame.args[at] from an array of any kind; what it takes is held until let_go()."""
-    frame.args[at] = &frame.desc[at]
-    if type(obj) is cnp.ndarray and fill_from_array(<cnp.ndarray>obj, frame.args[at]):
-        return 0
-    if is_plain_exporter(obj):
-        if take_buffer(obj, writes, frame, at):
-            return 0
-    elif isinstance(obj, View):
-        return enter(frame, at, <View>obj)
-    elif has_accessor(obj):
-        column = obj.mojo.view(na="mask") if masks else obj.mojo.view()
-        if not isinstance(column, View):
-            raise ArgumentError(f"{operation}(): expected one array or column, got a {type(obj).__name__}")
-        return enter(frame, at, <View>column)
-    shared = view(obj, writable=writes)
-    if not isinstance(shared, View):  # Arrow's strings, bits, lists and chunks have no array of their own
-        raise DTypeError(f"{operation}(): expected one array whose items have their bytes in place, got a "
-                         f"{type(shared).__name__}; take its parts or its chunks, or mojoview.view(obj, copy='if_needed')")
-    return enter(frame, at, <View>shared)
-
-
+cdef type NDARRAY = np.ndarray
 cdef dict NO_OPTIONS = {}
-cdef dict RANGES = {str(np.dtype(c)): (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhiqBHIQ"}
+cdef object UNMADE = Signature("unmade", ()), NO_FORM = call_form(UNMADE, (), True)  # of what __new__() alone makes
 
-
-cdef inline bint is_number(object obj):
-    return isinstance(obj, (float, int, np.generic))
-
-
-cdef object scalar_name(Kernel self, int param):
-    """-1 stands for the option ddof."""
-    return self.signature.params[param].name if param >= 0 else "ddof"
-
-
-cdef int convert(Kernel self, int param, object obj, int code, int bits, mv_value *value) except -1:
-    """A Python number as a scalar of the dtype: integers exactly, and never through a float."""
-    if type(obj) is float and code == MV_FLOAT and bits > 16:
-        value.f64 = <double>obj
-        return 0
-    if code == MV_FLOAT:
-        if not isinstance(obj, (float, int, np.floating, np.integer, np.bool_)):
-            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, True)
-        try:
-            value.f64 = float(obj)
-        except OverflowError:
-            raise number_refusal(self.signature, scalar_name(self, param), f"float{bits}", obj, False) from None
-        if bits == 16:  # rounded once, as NumPy does: kernels compute in float32
-            with np.errstate(over="ignore", under="ignore"):
-                value.f64 = float(np.float16(value.f64))
-        return 0
-    if code == MV_BOOL:
-        if not isinstance(obj, (bool, np.bool_)):
-            raise number_refusal(self.signature, scalar_name(self, param), "bool", obj, True)
-        value.i64 = 1 if obj else 0
-        return 0
-    name = f"{'u' if code == MV_UINT else ''}int{bits}"
-    if not isinstance(obj, (int, np.integer)):
-        raise number_refusal(self.signature, scalar_name(self, param), name, obj, True)
-    number = int(obj)
-    low, high = RANGES[name]
-    if not low <= number <= high:
-        raise number_refusal(self.signature, scalar_name(self, param), name, obj, False)
-    if code == MV_UINT:
-        value.u64 = number
-    else:
-        value.i64 = number
-    return 0
-
-
-cdef int stand_in(Kernel self, int at, int param, object obj, mv_desc *like, mv_frame *frame) except -1:
-    """An array of the shape of `like` whose elements are all one number."""
-    cdef mv_value value
-    cdef mv_desc *d = &frame.desc[at]
-    cdef int k
-    convert(self, param, obj, like.dtype_code, like.dtype_bits, &value)
-    d[0] = like[0]
-    mv_store_value(<char *>&frame.number[at], mv_type_index(like), value)
-    d.data = &frame.number[at]
-    for k in range(d.ndim):
-        d.strides[k] = 0
-    d.stride[0] = d.stride[1] = 0
-    d.flags = MV_ALIGNED | MV_READONLY
-    frame.args[at] = d
-    return 0
+for _dtype in map(np.dtype, "?bhilqBHILQefd"):
+    mv_plain_learn(_dtype)
 
 
 # -- the call -----------------------------------------------------------------------------------------------------------------
 
-cdef object call_kernel(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
-    cdef Kernel self = <Kernel>callable
-    cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
+cdef PyObject *call_kernel(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
+    """The most frequent call goes without a reference taken: bare pointers, until something is out of the ordinary."""
+    cdef mv_value returned
+    if kwnames is NULL and <Py_ssize_t>PyVectorcall_NARGS(nargsf) == (<Kernel>callable).form.params and mv_plain_call(
+            &(<Kernel>callable).plain, (<Kernel>callable).foreign.address, args, NDARRAY, GIL_WORTH, &returned.i64):
+        if mv_foreign_word(&(<Kernel>callable).foreign, returned) & 0xff == 0:
+            Py_INCREF(None)
+            return <PyObject *>None
+        raise_failure(<Kernel>callable, returned)
+    return in_full(callable, args, nargsf, kwnames)
+
+
+cdef PyObject *call_checked(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
+    result = call_in_full(<Kernel>callable, args, PyVectorcall_NARGS(nargsf), kwnames)
+    Py_INCREF(result)
+    return <PyObject *>result
+
+
+# Called through a pointer, so that compilers keep its registers and stack out of call_kernel().
+cdef vectorcallfunc in_full = call_checked
+
+
+cdef object call_in_full(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
     cdef mv_run run
     cdef mv_value option
-    if kwnames is NULL and given == self.params:
-        if mv_plain_call(&self.plain, self.foreign.address, args, cnp.ndarray, GIL_WORTH, &option):
-            return finish_plain(self, option)
-        if self.handler is not None or self.helped or (self.foreign.address and any_of_python(self, args)):
-            return call_slowly(self, args, given, kwnames)
-        run.threads = 0 if self.foreign.address == 0 else 1
-        run.axis = NO_AXIS
-        option.i64 = 0  # ddof 0.0, and the first comparison
-        return invoke(self, args, &run, option, None)
-    return call_slowly(self, args, given, kwnames)
+    if (kwnames is not NULL or given != self.form.params or self.handler is not None or self.helped
+            or (self.foreign.address and any_of_python(self, args))):
+        return call_slowly(self, args, given, kwnames)
+    run.threads = 0 if self.foreign.address == 0 else 1
+    run.axis = NO_AXIS
+    option.i64 = 0  # ddof 0.0, and the first comparison
+    return invoke(self, args, &run, option, None)
 
 
-cdef inline object finish_plain(Kernel self, mv_value returned):
-    cdef int64_t word = mv_foreign_word(&self.foreign, returned)
-    if word & 0xff:
-        raise_failure(self, word)
-    return None
+cdef int raise_failure(Kernel self, mv_value returned) except -1:
+    return raise_status(self.signature, self.origin, mv_foreign_word(&self.foreign, returned))
 
 
 cdef inline bint any_of_python(Kernel self, PyObject *const *args) noexcept:
     """Whether an array argument is a list, a tuple or a dict, or an output is left to be made."""
     cdef int k
     for k in range(self.spec.arrays):
-        obj = <object>args[self.array_at[k]]
+        obj = <object>args[self.form.array_at[k]]
         if type(obj) is list or type(obj) is tuple or type(obj) is dict or obj is None:
             return True
     return False
 
 
-cdef object call_unmade(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+cdef PyObject *call_unmade(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
     """What Kernel.__new__() alone makes has no function to call."""
-    raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
+    Kernel.__init__(<object>callable)
 
 
 cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
@@ -373,14 +140,12 @@ cdef object invoke_bound(Kernel self, tuple own, dict options):
     cdef mv_run run
     cdef mv_value option
     threads = options.get("threads")
-    run.threads = thread_count(threads)
-    if self.foreign.address and threads is None:
-        run.threads = 1
+    run.threads = 1 if self.foreign.address and threads is None else thread_count(threads)
     axis = options.get("axis")
     run.axis = NO_AXIS
     option.i64 = 0
     if self.option == OPTION_DDOF:
-        convert(self, -1, options["ddof"], MV_FLOAT, 64, &option)
+        take_number(self.signature, -1, options["ddof"], MV_FLOAT, 64, &option)
     elif self.option == OPTION_COMPARISON:
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
@@ -391,7 +156,7 @@ cdef object invoke_bound(Kernel self, tuple own, dict options):
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
     """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
     cdef mv_frame frame
-    if mv_plain_frame(&frame, &self.plain, args, cnp.ndarray, NULL):
+    if mv_plain_frame(&frame, &self.plain, args, NDARRAY, NULL):
         return run_checked(self, args, &frame, run, option, asked)
     return invoke_slowly(self, args, &frame, run, option, asked)
 
@@ -402,14 +167,16 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
     cdef int k, status, common = -1, numbers = 0
     frame.views = frame.buffers = 0
     try:
-        if run is not NULL and borrow_plain(self, args, frame) and mv_plain_frame(frame, &self.plain, args, cnp.ndarray, frame.buffer):
+        if run is not NULL and borrow_plain(&self.plain, args, frame) and mv_plain_frame(frame, &self.plain, args, NDARRAY, frame.buffer):
             if self.plain.direct and frame.desc[0].size < GIL_WORTH:
                 option.i64 = mv_plain_run(frame.desc, self.plain.direct, self.foreign.address)
-                return finish_plain(self, option)
+                if mv_foreign_word(&self.foreign, option) & 0xff:
+                    raise_failure(self, option)
+                return None
             return run_checked(self, args, frame, run, option, asked)
         let_go(frame)
         for k in range(self.spec.arrays):
-            obj = <object>args[self.array_at[k]]
+            obj = <object>args[self.form.array_at[k]]
             if self.spec.array[k].scalar and is_number(obj):
                 frame.args[k] = NULL
                 numbers += 1
@@ -421,25 +188,24 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
             fill_numbers(self, args, common, frame)
         status = mv_check_call(&self.spec, frame.args, &fault)
         if status:
-            raise refuse(self, args, frame, status, fault)
+            raise refuse(self.signature, &self.spec, self.form.array_at, args, frame, status, fault)
         return run_checked(self, args, frame, run, option, asked)
     finally:
         let_go(frame)
 
 
 cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
-    cdef int k
-    for k in range(self.values):
-        if self.value_bits[k]:
-            convert(self, self.value_at[k], <object>args[self.value_at[k]], self.value_code[k], self.value_bits[k], &frame.values[k])
-        else:
-            convert(self, self.value_at[k], <object>args[self.value_at[k]], frame.args[self.common].dtype_code,
-                    frame.args[self.common].dtype_bits, &frame.values[k])
+    cdef int k, code, bits
+    for k in range(self.form.values):
+        code, bits = self.form.value_code[k], self.form.value_bits[k]
+        if bits == 0:
+            code, bits = frame.args[self.form.common].dtype_code, frame.args[self.form.common].dtype_bits
+        take_number(self.signature, self.form.value_at[k], <object>args[self.form.value_at[k]], code, bits, &frame.values[k])
     if run is NULL:  # check_bound()
         return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
-    frame.values[self.values] = option
+    frame.values[self.form.values] = option
     return run_builtin(self, frame, run, asked)
 
 
@@ -447,51 +213,8 @@ cdef int fill_numbers(Kernel self, PyObject *const *args, int common, mv_frame *
     cdef int k
     for k in range(self.spec.arrays):
         if frame.args[k] is NULL:
-            stand_in(self, k, self.array_at[k], <object>args[self.array_at[k]], frame.args[common], frame)
+            stand_in(self.signature, k, self.form.array_at[k], <object>args[self.form.array_at[k]], frame.args[common], frame)
     return 0
-
-
-cdef refuse(Kernel self, PyObject *const *args, mv_frame *frame, int status, mv_fault fault):
-    """The exception for arguments that the check or the kernel's table of loops refused."""
-    cdef const mv_array_param *wanted = &self.spec.array[fault.which]
-    arrays = [p for p in self.signature.params if p.role != "value"]
-    objects = [<object>args[self.array_at[k]] for k in range(self.spec.arrays)]
-    wants = arrays[fault.which].dtype
-    if wants == "T":
-        first = next(k for k, p in enumerate(arrays) if p.dtype == "T")
-        wants = None if fault.which == first else str(dtype_of_desc(frame.args[first]))
-    return refusal(self.signature, status, f"argument '{arrays[fault.which].name}'", described(objects[fault.which], frame.args[fault.which]),
-                   arrays[fault.other].name if fault.other >= 0 else None,
-                   described(objects[fault.other], frame.args[fault.other]) if fault.other >= 0 else None,
-                   wants, wanted.ndim, frame.args[fault.which].flags & MV_SWAPPED != 0, wanted.contiguous != 0)
-
-
-cdef tuple described(object obj, const mv_desc *d):
-    return (type(obj).__name__, d.dtype_code, d.dtype_bits, d.logical, tuple([d.shape[k] for k in range(d.ndim)]),
-            tuple([d.strides[k] for k in range(d.ndim)]))
-
-
-cdef object dtype_of_desc(const mv_desc *d):
-    try:
-        return dtype_of_code(d.dtype_code, d.dtype_bits, d.logical)
-    except DTypeError:
-        return "an opaque dtype"
-
-
-cdef int raise_status(object signature, int64_t word) except -1:
-    """The exception for a failure word; an interrupt has set its own."""
-    cdef int status = <int>(word & 0xff)
-    if status == MV_E_INTERRUPTED and PyErr_Occurred() is not NULL:
-        raise_pending()
-    raise failure(signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
-
-
-cdef int raise_failure(Kernel self, int64_t word) except -1:
-    """The same for a function that may know where its source stands."""
-    cdef int status = <int>(word & 0xff)
-    if self.origin is None or status == MV_E_INTERRUPTED:
-        return raise_status(self.signature, word)
-    raise self.origin.failure(self.signature, status, (word >> 8) - 1 if word >> 8 > 0 else None)
 
 
 cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
@@ -515,34 +238,14 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
         run.parallel = NULL
         status = self.driver(self.context, frame.args, frame.values, &result, run)
     if status == MV_E_DTYPE:
-        raise no_loop(self.signature, f"argument '{self.signature.params[self.array_at[0]].name}'", d)
+        raise no_loop(self.signature, f"argument '{self.signature.params[self.form.array_at[0]].name}'", d)
     if status:
-        raise_status(self.signature, status)
+        raise_status(self.signature, None, status)
     if self.result_type is NULL:
         return None
     if out is not None:
         return out
     return scalar_result(self.result_type(self.context, type), result, d)
-
-
-cdef object no_loop(object signature, str name, const mv_desc *d):
-    return refusal(signature, MV_E_DTYPE, name, described(None, d), None, None, None, 0, False, False)
-
-
-cdef int check_input(object signature, str name, object obj, mv_desc *d) except -1:
-    """One array of any shape, strides and mask that is only read."""
-    cdef mv_spec spec
-    cdef mv_fault fault
-    memset(&spec, 0, sizeof(spec))
-    spec.arrays = 1
-    spec.flags = MV_TAKES_MASKS | MV_TAKES_STRIDES
-    spec.array[0].ndim = -1
-    cdef int status = mv_check_call(&spec, &d, &fault)
-    if status:
-        raise refusal(signature, status, name, described(obj, d), None, None, None, -1, d.flags & MV_SWAPPED != 0, False)
-    if mv_type_index(d) < 0:
-        raise no_loop(signature, name, d)
-    return 0
 
 
 cdef int normal_axis(str name, object axis, int ndim) except? -1:
@@ -555,47 +258,24 @@ cdef int normal_axis(str name, object axis, int ndim) except? -1:
     return number % ndim if ndim > 1 else NO_AXIS
 
 
-# NumPy dtypes in the order of MV_T_BOOL to MV_T_F64
-cdef list DTYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")]
-
-
 cdef object output_along(Kernel self, mv_frame *frame, int axis, int type):
     """A fresh array for the result along an axis, set as the argument after the inputs."""
     cdef mv_desc *d = frame.args[0]
     shape = tuple([d.shape[k] for k in range(d.ndim) if k != axis])
-    numbers = out = np.empty(shape, DTYPES[type] if type < len(DTYPES) else dtype_of_desc(d))
-    if type >= len(DTYPES):
-        numbers = out.view(np.int64)
-    fill_from_array(<cnp.ndarray>numbers, &frame.desc[self.spec.arrays])
+    out = np.empty(shape, dtype_of_type(type, d))
+    mv_desc_of_ndarray(&frame.desc[self.spec.arrays], out.view(np.int64) if out.dtype.kind in "mM" else out)
     frame.args[self.spec.arrays] = &frame.desc[self.spec.arrays]
     return out
-
-
-cdef object scalar_result(int type, mv_value value, const mv_desc *d):
-    if type == 0:
-        return value.i64 != 0
-    if type <= 4:
-        return value.i64
-    if type <= 8:
-        return value.u64
-    if type < len(DTYPES):
-        return value.f64
-    return np.int64(value.i64).view(dtype_of_desc(d))
-
-
-cdef object python_value(mv_value value, const mv_desc *d):
-    """An element that an accumulator held, as the array's dtype has it."""
-    return scalar_result(mv_type_index(d), value, d)
 
 
 cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked):
     cdef mv_value returned
     cdef int64_t word = 0, size = 0
-    cdef int k, unused
+    cdef int k
     cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
     if self.sizes.count:
-        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.values)
+        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.form.values)
     for k in range(self.spec.arrays):
         if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
             # nothing is missing: the kernel need not know that there is a mask
@@ -618,17 +298,8 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
-        raise_failure(self, word)
-    if self.foreign.gives != MV_GIVES_VALUE:
-        return None
-    if self.return_code == MV_FLOAT:
-        return returned.f64
-    if self.return_code == MV_BOOL:
-        return (returned.i64 & 1) != 0  # of a returned bool only bit 0 is defined
-    unused = 64 - self.return_bits  # above its width a register holds anything
-    if self.return_code == MV_UINT:
-        return returned.u64 << unused >> unused
-    return <int64_t>(returned.u64 << unused) >> unused
+        raise_status(self.signature, self.origin, word)
+    return returned_number(returned, self.form.return_code, self.form.return_bits) if self.foreign.gives == MV_GIVES_VALUE else None
 
 
 cdef int check_splittable(Kernel self, mv_frame *frame) except -1:
@@ -649,49 +320,9 @@ cdef int check_splittable(Kernel self, mv_frame *frame) except -1:
 
 # -- kernels ------------------------------------------------------------------------------------------------------------------
 
-cdef tuple number_code(str what, str name):
-    """Type code and bits of a NumPy name; 0 bits for "T"."""
-    if name == "T":
-        return (MV_INT, 0)
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        dtype = np.dtype(object)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or not dtype.isnative:
-        raise DTypeError(f"{what}: expected a bool, integer or float dtype, got {name!r}")
-    return ({"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[dtype.kind], dtype.itemsize * 8)
-
-
 cdef int learn(Kernel self, object signature) except -1:
-    """Reads a signature into the C fields that the call works with."""
-    cdef int k, arrays = 0, values = 0
-    cdef mv_array_param *array
-    if len(signature.params) > MV_MAX_PARAMS:
-        raise KernelValueError(f"{signature.name}: expected at most {MV_MAX_PARAMS} parameters, got {len(signature.params)}")
-    for k, param in enumerate(signature.params):
-        code, bits = number_code(f"{signature.name}: parameter '{param.name}'", param.dtype)
-        if param.role != "value":
-            if bits == 0 and self.common < 0:
-                self.common = arrays
-            self.array_at[arrays] = k
-            array = &self.spec.array[arrays]
-            memset(array, 0, sizeof(mv_array_param))
-            array.code, array.bits = code, bits
-            array.ndim = -1 if param.ndim is None else param.ndim
-            array.writes = param.writes
-            array.contiguous = param.passing == "pointer"
-            self.foreign.pass_[k] = MV_PASS_POINTER if array.contiguous else MV_PASS_DESC
-            arrays += 1
-        else:
-            self.value_code[values], self.value_bits[values] = code, bits
-            self.value_at[values] = k
-            self.foreign.pass_[k] = MV_PASS_INT if code != MV_FLOAT else MV_PASS_F64 if bits == 64 else MV_PASS_F32
-            values += 1
-    if self.common < 0 and any([self.value_bits[k] == 0 for k in range(values)]):
-        raise KernelValueError(f"{signature.name}: a scalar of dtype 'T' needs an array of dtype 'T'")
-    self.params = self.foreign.params = len(signature.params)
-    self.spec.arrays = arrays
-    self.values = values
+    """From here on the kernel can be called."""
+    read_form(signature, &self.form, &self.spec, &self.foreign)
     self.signature = signature
     self.vectorcall = call_kernel
     return 0
@@ -736,7 +367,8 @@ cdef class Kernel:
 
     def __cinit__(self):
         self.vectorcall = call_unmade
-        self.common = -1
+        self.form.common = -1
+        self.signature, self.call_form = UNMADE, NO_FORM
 
     @staticmethod
     def from_address(signature, address, *, owner, origin=None):
@@ -781,23 +413,8 @@ cdef class Kernel:
         learn(self, signature)
         learn_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
         self.foreign.address = index(address)
-        self.spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
-        gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
-        self.foreign.gives = gives.get(signature.result, MV_GIVES_VALUE)
-        if self.foreign.gives == MV_GIVES_VALUE:
-            self.return_code, self.return_bits = number_code(f"{signature.name}: result", signature.result)
-            if self.return_bits == 0:
-                raise DTypeError(f"{signature.name}: result: expected a scalar's dtype, got 'T'")
-        float_result = self.foreign.gives == MV_GIVES_VALUE and self.return_code == MV_FLOAT
-        if (float_result and self.return_bits == 16) or any([p.role == "value" and p.dtype in ("float16", "T") for p in signature.params]):
-            raise DTypeError(f"{signature.name}: scalars of type float16 or 'T' cannot be passed to a foreign function")
-        self.foreign.returns = (MV_RETURN_NOTHING if self.foreign.gives == MV_GIVES_NOTHING else MV_RETURN_INT if not float_result
-                                else MV_RETURN_F64 if self.return_bits == 64 else MV_RETURN_F32)
-        if MV_INT_REGISTERS == 0:
-            raise KernelError(f"{signature.name}: foreign functions can be called on x86-64 (System V) and aarch64 (AAPCS64) only")
-        if not mv_foreign_fits(&self.foreign):
-            raise KernelValueError(f"{signature.name}: more arguments than the calling convention has room for")
-        mv_plain_plan(&self.plain, &self.spec, self.array_at,
+        read_result(signature, &self.form, &self.spec, &self.foreign)
+        mv_plain_plan(&self.plain, &self.spec, self.form.array_at,
                       self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
         self.plan = Plan(signature)
         self.call_form = call_form(signature, (("threads", None),), True, self.plan.left_out)
@@ -924,7 +541,7 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     self.option = option
     self.spec.flags = flags | MV_TAKES_STRIDES
     self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # the y of x and y into out
-    mv_plain_plan(&self.plain, &self.spec, self.array_at, False)
+    mv_plain_plan(&self.plain, &self.spec, self.form.array_at, False)
     options = (("axis", None),) if result_type is not NULL else ()
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
     self.call_form = call_form(signature, options + (("threads", None),), False)

@@ -57,7 +57,7 @@ def call_prepared(Kernel kernel not None, tuple own, dict options):
     -----
     Thread safety: any thread.
     """
-    if kernel.owner is None or len(own) != kernel.params:
+    if kernel.owner is None or len(own) != kernel.form.params:
         raise ArgumentError("call_prepared(): expected a kernel from a library, and one object for each of its parameters")
     return invoke_bound(kernel, own, options)
 

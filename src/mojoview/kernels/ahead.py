@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mojoview.kernels.build import Build
+from mojoview.kernels.cache import plain_exports, read_exports
 from mojoview.kernels.compiler import find_compiler, run_together
-from mojoview.kernels.description import plain_signature, read_signature, seal
+from mojoview.kernels.description import seal
 from mojoview.kernels.elf import code_digest, read_elf
 from mojoview.kernels.exports import Exports
-from mojoview.kernels.source import files
+from mojoview.kernels.source import files, uses
 from mojoview.memory.errors import (
     ArgumentError,
     CompilerNotFound,
@@ -35,6 +36,9 @@ __all__ = ["Target", "compile_library", "description_path", "read_description"]
 
 FORMAT = "mojoview kernels 1"
 LONGEST = 1 << 22  # bytes of a description
+# Words of Mojo's that most often bring the runtime in.
+NEED_RUNTIME = {"Array", "Dict", "Error", "List", "Set", "Span", "String", "abort", "alloc", "assert", "debug_assert",
+                "print", "raise", "raises", "unsafe_alloc"}
 # What a library for each level of x86-64 needs beyond the one before, as /proc/cpuinfo calls it.
 LEVELS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
@@ -182,18 +186,26 @@ def _build(build: Build, linker: Sequence[str], work: Path, progress: Callable[[
     imports = read_elf(work / "kernels.so").imports
     if runtime := sorted(symbol for symbol in imports if re.match("KGEN_|AsyncRT_|M_", symbol)):
         raise KernelCompileError(f"compile: {name} needs Mojo's runtime library ({', '.join(runtime[:3])}), which is"
-                                 " not there where no compiler is: kernels that print, raise, allocate, use String or"
-                                 " check bounds need it")
+                                 f" not there where no compiler is.{_suspects(build)} Let kernels return a status and"
+                                 " take their memory as arguments; --flag=-D --flag=ASSERT=none leaves out the checks"
+                                 " of bounds. Where the compiler is installed, mojoview.load() takes the file as it is")
     if not exports.kernels:
         reasons = "".join(f"\n{symbol}: {why}" for symbol, why in exports.refused.items())
         raise KernelCompileError(f"compile: {name} has no kernel{reasons}")
     return exports
 
 
+def _suspects(build: Build) -> str:
+    """Where the sources may ask for the runtime, in words."""
+    found = [f"{file.name}:{line}: {name}" for file in build.sources() for line, name in uses(file, NEED_RUNTIME)]
+    if not found:
+        return " Printing, raising, allocating and checks of bounds ask for it."
+    return f" Look at {', '.join(found[:5])}."
+
+
 def _describe(library: Path, exports: Exports, target: Target, build: Build) -> str:
     body = {"format": FORMAT, "compiler": f"mojo {build.compiler.version}", "triple": target.triple, "cpu": target.cpu,
-            "code": code_digest(library), "doc": exports.doc, "refused": dict(exports.refused),
-            "kernels": [plain_signature(signature) for signature in exports.kernels.values()]}
+            "code": code_digest(library), **plain_exports(exports)}
     return json.dumps({**body, "seal": seal(body)}, indent=1)
 
 
@@ -254,21 +266,19 @@ def read_description(library: Path) -> Exports:
             raise ValueError("it does not carry its own checksum")
         if body["format"] != FORMAT:
             raise ValueError(f"its format is {body['format']!r}, this version of mojoview reads {FORMAT!r}")
-        kernels = {s.name: s for s in map(read_signature, body["kernels"])}
-        refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
-        doc, cpu, code = str(body["doc"]), str(body["cpu"]), str(body["code"])
+        exports, cpu, code = read_exports(body), str(body["cpu"]), str(body["code"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MojoViewError) as error:
         raise KernelError(f"load_library(): {path.name} is no signature file, or damaged ({error})") from error
     elf = read_elf(library)
     if elf.machine != platform.machine():
         raise KernelError(f"load_library(): {library.name} was compiled for {elf.machine}, this machine is"
                           f" {platform.machine()}")
-    if code != code_digest(library) or not kernels.keys() <= elf.exports:
+    if code != code_digest(library) or not exports.kernels.keys() <= elf.exports:
         raise KernelError(f"load_library(): {path.name} describes another library than {library.name};"
                           " compile it again")
     if lacking := sorted(lacks(cpu, cpu_features())):
         raise KernelError(f"load_library(): {library.name} was compiled for {cpu}; this CPU lacks {', '.join(lacking)}")
-    return Exports(kernels, refused, doc)
+    return exports
 
 
 def lacks(cpu: str, features: set[str]) -> set[str]:

@@ -17,7 +17,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from mojoview.kernels.elf import read_elf
 from mojoview.kernels.exports import Exports
 from mojoview.memory.errors import ArgumentError, CacheError, CompileTimeoutError, KernelValueError, MojoViewError
 
-__all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files"]
+__all__ = ["Cache", "Entry", "cache_directory", "cache_limit", "loaded_files", "plain_exports", "read_exports"]
 
 LIBRARY, DESCRIPTION = "kernels.so", "kernels.json"
 STAMPS, SOURCES = "imports", "sources"  # beside the entries
@@ -52,10 +52,10 @@ def cache_directory() -> Path:
     Thread safety: may be called from any thread.
     """
     if named := os.environ.get("MOJOVIEW_CACHE_DIR"):
-        try:
-            return Path(named).expanduser().absolute() / "mojo"
-        except RuntimeError as error:  # ~nobody
-            raise CacheError(f"MOJOVIEW_CACHE_DIR={named!r}: {error}") from error
+        path = os.path.expanduser(named)
+        if path.startswith("~"):
+            raise CacheError(f"MOJOVIEW_CACHE_DIR={named!r}: there is no such home directory")
+        return Path(os.path.join("" if os.path.isabs(path) else os.getcwd(), path, "mojo"))
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "mojoview" / "mojo"
 
@@ -122,16 +122,18 @@ class Cache:
             It cannot be made.
         """
         cache_limit()
-        if not os.path.lexists(root):
+        try:
+            info = root.lstat()
+        except (FileNotFoundError, NotADirectoryError):
             root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 root.mkdir(mode=0o700)
+            info = root.lstat()
         above = root.parent.stat()
         replaceable = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
         if above.st_uid not in (os.geteuid(), 0) or replaceable:
             raise CacheError(f"load(): other users could replace the kernel cache {root}: {root.parent} belongs to one"
                              " of them or is open to all; set MOJOVIEW_CACHE_DIR to a directory of your own")
-        info = root.lstat()
         if not stat.S_ISDIR(info.st_mode):
             raise CacheError(f"load(): the kernel cache {root} is no directory; remove it, or set MOJOVIEW_CACHE_DIR")
         if info.st_uid != os.geteuid():
@@ -142,14 +144,11 @@ class Cache:
                              f" got {stat.S_IMODE(info.st_mode):o}; chmod 700 {root}")
         return cls(root)
 
-    def get(self, key: str, *, unchanged: bool = False) -> tuple[Path, Exports] | None:
-        """The library and the kernels of an entry; None where there is none or it is damaged.
-
-        `unchanged` says that both files are known to be as they were when they were last verified.
-        """
+    def get(self, key: str) -> tuple[Path, Exports] | None:
+        """The library and the kernels of an entry; None where there is none or it is damaged."""
         entry = self.root / key
         try:
-            found = entry / LIBRARY, _read(_body(entry)) if unchanged else _verified(entry, key)
+            found = entry / LIBRARY, _verified(entry, key)
             with suppress(OSError):  # one that may only be read has nobody who would make room in it either
                 os.utime(entry)
             return found
@@ -333,31 +332,31 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def plain_exports(exports: Exports) -> dict[str, Any]:
+    """Kernels as what JSON can hold."""
+    return {"doc": exports.doc, "kernels": [plain_signature(s) for s in exports.kernels.values()],
+            "refused": dict(exports.refused)}
+
+
+def read_exports(plain: Mapping[str, Any]) -> Exports:
+    """The kernels that JSON held; raises one of DAMAGE where it held something else."""
+    kernels = {s.name: s for s in map(read_signature, plain["kernels"])}
+    refused = {str(symbol): str(reason) for symbol, reason in plain["refused"].items()}
+    return Exports(kernels, refused, str(plain["doc"]))
+
+
 def _describe(key: str, library: Path, exports: Exports) -> dict[str, Any]:
-    body = {"key": key, "library": _digest(library.read_bytes()), "doc": exports.doc,
-            "kernels": [plain_signature(s) for s in exports.kernels.values()], "refused": dict(exports.refused)}
+    body = {**plain_exports(exports), "key": key, "library": _digest(library.read_bytes())}
     return {**body, "seal": seal(body)}
 
 
-def _body(entry: Path) -> dict[str, Any]:
-    with open(f"{entry}/{DESCRIPTION}", "rb", buffering=0) as file:
-        body: dict[str, Any] = json.loads(file.read())
-    return body
-
-
-def _read(body: dict[str, Any]) -> Exports:
-    kernels = {s.name: s for s in map(read_signature, body["kernels"])}
-    refused = {str(symbol): str(reason) for symbol, reason in body["refused"].items()}
-    return Exports(kernels, refused, str(body["doc"]))
-
-
 def _verified(entry: Path, key: str) -> Exports:
-    body = _body(entry)
+    body = json.loads((entry / DESCRIPTION).read_bytes())
     if body.pop("seal") != seal(body) or body["key"] != key:
         raise KernelValueError("the description does not carry its own checksum")
     if _digest((entry / LIBRARY).read_bytes()) != body["library"]:
         raise KernelValueError("the library is not the one described")
-    exports = _read(body)
+    exports = read_exports(body)
     if not exports.kernels.keys() <= read_elf(entry / LIBRARY).exports:
         raise KernelValueError("the library lacks a kernel of the description")
     return exports

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mojoview.kernels.agreement import Difference, difference, row_count, rows, take, write
+from mojoview.kernels.arguments import array_of, number, outcome, shape_for
 from mojoview.memory.errors import ArgumentError, CanaryError, KernelError, MojoViewError
 
 if TYPE_CHECKING:
@@ -62,11 +63,17 @@ class Mismatch:
 
 @dataclass(slots=True)
 class _Call:
-    """The arguments of one call: arrays copied as they were before it, and all the rest."""
+    """The arguments of one call: arrays copied as they were before it, and all the rest.
+
+    `made`: what the caller leaves to the kernel and gets back, outputs and numbers; in `arrays` as the kernel finds it.
+    `live`: arrays that are the caller's own.
+    """
 
     arrays: dict[str, np.ndarray]
     writes: frozenset[str]
     given: dict[str, Any]
+    made: tuple[str, ...]
+    live: frozenset[str]
     options: dict[str, Any] = field(default_factory=dict)
 
     def copied(self) -> dict[str, Any]:
@@ -75,6 +82,17 @@ class _Call:
         for name in fresh.keys() - self.writes:
             fresh[name].setflags(write=False)
         return {name: fresh.get(name, value) for name, value in self.given.items()}
+
+    def arguments(self, arrays: Mapping[str, Any]) -> list[Any]:
+        """What the kernel takes: numbers that it updates are numbers there."""
+        return [value.item() if name in self.made and value.ndim == 0 else value for name, value in arrays.items()]
+
+    def outputs(self, result: Any, gives: bool, names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """What a call returned, taken apart: the kernel's own result, and what was made under `names`."""
+        if not names:
+            return result, {}
+        parts = result if len(names) + gives > 1 else (result,)
+        return (parts[0] if gives else None), dict(zip(names, parts[gives:], strict=True))
 
 
 class Canary:
@@ -144,11 +162,15 @@ class Canary:
             if error.code is None:  # a refusal of the arguments, which is the caller's affair
                 raise
             kernel_error = error
-        after = {name: take(call.given[name]) for name in call.arrays}
+        after = {name: take(call.given[name]) for name in call.live}
+        own = result
+        if kernel_error is None:
+            own, made = call.outputs(result, self._gives, call.made)
+            after |= made
         expected, outputs, reference_error = self._reference(call)
         if kernel_error is not None and reference_error is not None:
             raise kernel_error  # they agree that the call is a bad one
-        found = self._compare(call, after, result, outputs, expected, kernel_error, reference_error)
+        found = self._compare(call, after, own, outputs, expected, kernel_error, reference_error)
         if found is None:
             self._note_clean()
             return result
@@ -173,16 +195,32 @@ class Canary:
             return None
         options = {name: value for name, value in bound.arguments.items() if name != "threads"}
         bound.apply_defaults()
-        params = self.kernel.signature.params
-        given = {p.name: bound.arguments[p.name] for p in params}
-        arrays = {}
-        for p in params:
-            if p.role != "value" and not isinstance(given[p.name], int | float | np.generic):
-                try:
-                    arrays[p.name] = take(given[p.name])
-                except MojoViewError:
-                    return None
-        return _Call(arrays, frozenset(p.name for p in params if p.writes), given,
+        try:
+            member = getattr(self.kernel, "kernel_for", None)  # of a family
+            signature = member(*args, **keywords).signature if member else self.kernel.signature
+            params = [p for p in signature.params if p.name in bound.arguments]  # all but the one for a message
+            given = {p.name: bound.arguments[p.name] for p in params}
+            arrays, made, live = dict[str, Any](), list[str](), set[str]()
+            for p in params:
+                if p.role != "value" and type(given[p.name]) in (list, tuple) and p.dtype != "T":
+                    arrays[p.name] = array_of(signature, p, given[p.name])
+            passed = [arrays.get(p.name, given.get(p.name)) for p in signature.params]
+            for p in params:
+                value = given[p.name]
+                if p.name in arrays:
+                    continue
+                if p.is_number:
+                    arrays[p.name] = np.array(number(signature, p, value), p.dtype)
+                    made.append(p.name)
+                elif p.role == "out" and value is None and p.dtype != "T":
+                    arrays[p.name] = np.zeros(shape_for(signature, p, passed), p.dtype)
+                    made.append(p.name)
+                elif p.role != "value" and not isinstance(value, int | float | np.generic):
+                    arrays[p.name] = take(value)
+                    live.add(p.name)
+        except MojoViewError:
+            return None
+        return _Call(arrays, frozenset(p.name for p in params if p.writes), given, tuple(made), frozenset(live),
                      {name: value for name, value in options.items() if name not in given})
 
     def _reference(self, call: _Call) -> tuple[Any, dict[str, Any], Exception | None]:
@@ -242,7 +280,7 @@ class Canary:
             if kernel_error is not None:
                 raise kernel_error
             return result
-        harmed = [name for name in call.arrays if name in call.writes or found[0] == f"the input '{name}'"]
+        harmed = [name for name in call.live if name in call.writes or found[0] == f"the input '{name}'"]
         if self._on_mismatch == "raise" or reference_error is not None:
             for name in harmed:
                 write(call.given[name], call.arrays[name])
@@ -253,7 +291,11 @@ class Canary:
         for name in harmed:
             write(call.given[name], outputs[name] if name in call.writes else call.arrays[name])
         warnings.warn(f"{report}; from now on the reference is called instead", RuntimeWarning, stacklevel=4)
-        return expected
+        return self._outcome(call, expected, outputs)
+
+    def _outcome(self, call: _Call, result: Any, outputs: Mapping[str, Any]) -> Any:
+        """What the kernel would have returned, made of the reference's work."""
+        return outcome(result, [outputs[name] for name in call.made]) if call.made else result
 
     def _fall_back(self, *args: Any, **keywords: Any) -> Any:
         """The reference on copies, so that it sees what it saw while it was watching."""
@@ -263,20 +305,21 @@ class Canary:
         result, outputs, error = self._reference(call)
         if error is not None:
             raise error
-        for name in call.writes & call.arrays.keys():
+        for name in call.writes & call.live:
             write(call.given[name], outputs[name])
-        return result
+        return self._outcome(call, result, outputs)
 
     # ---- the report
     def _both(self, call: _Call) -> tuple[dict[str, Any], Any, dict[str, Any], Any] | None:
         """Both sides on copies; None where they agree, or one of them raises."""
         mine = call.copied()
+        numbers = [name for name in call.made if mine[name].ndim == 0]
         try:
-            result = self.kernel(*mine.values(), **call.options)
+            result, made = call.outputs(self.kernel(*call.arguments(mine), **call.options), self._gives, numbers)
         except MojoViewError:
             return None
         expected, outputs, error = self._reference(call)
-        after = {name: mine[name] for name in call.arrays}
+        after = {name: mine[name] for name in call.arrays} | made
         if error is not None or not self._compare(call, after, result, outputs, expected, None, None):
             return None
         return mine, result, outputs, expected
@@ -327,8 +370,9 @@ def watch(kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sampl
     Parameters
     ----------
     reference : callable
-        Takes the arguments of the kernel's signature by position, arrays as ndarrays, and fills the same outputs. What
-        it returns counts where the kernel returns something.
+        Takes the arguments of the kernel's signature by position, arrays as ndarrays, and fills the same outputs; those
+        that a call leaves out come as zeros, and numbers that the kernel updates as arrays of no dimension. What it
+        returns counts where the kernel returns something of its own.
     sample : float
         The share of calls that is checked, each decided at random. With 0 the kernel itself comes back: a canary that
         is off costs nothing.

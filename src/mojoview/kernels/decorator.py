@@ -151,10 +151,18 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
         raise ArgumentError("kernel(): expected either where or source=, got both")
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"kernel(): name: expected a str, got {type(name).__name__}")
+    known = isinstance(where, str | os.PathLike | KernelModule | Kernel | KernelFamily | None)
+    if not known and not hasattr(where, MODULE):
+        raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
+                            f" KernelFamily, got {type(where).__name__}")
 
     def bind(function: Callable[P, R]) -> BoundKernel[P, R]:
         if not isinstance(function, FunctionType):
             raise ArgumentError(f"kernel(): expected a Python function, got {type(function).__name__}")
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(
+                function):
+            raise ArgumentError(f"kernel(): {function.__name__}: expected a function that returns its result; await"
+                                f" {function.__name__}.aio(...) calls a kernel from a coroutine")
         found = _export(where, name or function.__name__, source, function,
                         {"flags": flags, "progress": progress, "timeout": timeout})
         members = found.kernels if isinstance(found, KernelFamily) else (found,)
@@ -179,9 +187,6 @@ def _export(where: Any, name: str, source: str | None, function: FunctionType,
         return _of(where, name)
     if (imported := getattr(where, MODULE, None)) is not None:
         return _of(imported, name)
-    if where is not None and not isinstance(where, str | os.PathLike):
-        raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
-                            f" KernelFamily, got {type(where).__name__}")
     home = getattr(sys.modules.get(function.__module__), "__file__", None)  # a notebook has none
     if where is None and home is None:
         raise ArgumentError("kernel(): the function stands in no file; say where the export is")
@@ -197,7 +202,7 @@ def disagreements(function: Callable[..., Any], signature: Signature) -> list[st
     """How the annotations of a Python function and the signature of a kernel contradict each other, in words."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
+    except Exception as error:  # what is written there as a string may be anything
         raise ArgumentError(f"kernel(): an annotation of {getattr(function, '__name__', function)} cannot be read:"
                             f" {error}") from error
     given = list(inspect.signature(function).parameters.values())
@@ -208,7 +213,7 @@ def disagreements(function: Callable[..., Any], signature: Signature) -> list[st
     for own, param in zip(given, signature.params, strict=True):
         if own.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
             wrong.append(f"{own.name}: expected a parameter that may be given by position and by name")
-        if own.default != param.default:
+        if not _equal(own.default, param.default):
             defaults = [_shown(own.default), _shown(param.default)]
             wrong.append(f"{own.name}: its default is {defaults[0]}, that of the export {defaults[1]}")
         if own.name not in hints:
@@ -271,6 +276,13 @@ def _array(hint: Any, param: Param) -> str | None:
     if hint in (Any, object, np.ndarray, View) or (isinstance(hint, type) and hasattr(hint, "mojo")):  # a Series
         return None
     return f"annotated {_words(hint)}, the export has an array, {wants}"
+
+
+def _equal(own: object, default: object) -> bool:
+    try:
+        return own is default or bool(own == default)
+    except Exception:  # arrays compare element by element, other objects as they like
+        return False
 
 
 def _words(hint: Any) -> str:

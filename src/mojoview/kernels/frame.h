@@ -17,14 +17,18 @@ typedef struct mv_frame {
 } mv_frame;
 
 /* What the fast way compares, worked out once for a kernel (plain.h). */
+typedef struct mv_plain_param {
+    const void *dtype;   /* NumPy's object for it; NULL: the common dtype */
+    const mv_desc *like; /* what a dense array of it is described as */
+    int flags;           /* NumPy flags that must be set */
+    int at;              /* which parameter it is */
+} mv_plain_param;
+
 typedef struct mv_plain {
-    int arrays;                                /* 0: the kernel never goes the fast way */
-    int direct;                                /* a foreign kernel on this many descriptors and nothing else; or 0 */
-    bool same;                                 /* an output may be exactly an input's memory */
-    int array_at[MV_MAX_PARAMS];               /* which parameters are arrays */
-    int flags[MV_MAX_PARAMS];                  /* NumPy flags that must be set */
-    const void *dtype[MV_MAX_PARAMS];          /* NumPy's object for it; NULL: the common dtype */
-    const mv_desc *like[MV_MAX_PARAMS];        /* what a dense array of it is described as */
+    int arrays; /* 0: the kernel never goes the fast way */
+    int direct; /* a foreign kernel on this many descriptors and nothing else; or 0 */
+    bool same;  /* an output may be exactly an input's memory */
+    mv_plain_param array[MV_MAX_PARAMS];
 } mv_plain;
 
 /* Raises the exception that is already set. */

@@ -165,9 +165,9 @@ def _find(name: str, path: Iterable[object]) -> str | None:
         return None
     for entry in path:
         if isinstance(entry, str):
-            stem = os.path.join(entry or os.getcwd(), name)
+            stem = os.path.join(entry, name)
             for file in (os.path.join(stem, INIT), f"{stem}.mojo"):
-                if os.path.isfile(file):
+                if os.path.isfile(file):  # never true of a relative path in a directory that is gone
                     return file if os.path.isabs(file) else os.path.abspath(file)
     return None
 
@@ -220,15 +220,16 @@ class KernelLoader(InspectLoader):
                 raise KernelImportError(f"cannot import {self.name}: {error}", name=self.name, path=self.path,
                                         diagnostics=getattr(error, "diagnostics", ())) from error
         names, old = vars(module), vars(module).get(MODULE, {})
-        for name in _offered(old):  # reloaded
-            if names.get(name) is old[name]:
-                del names[name]
+        # what the import system and Python keep under such names is not for a kernel to replace
+        fresh = {name: kernels[name] for name in _offered(kernels) if not (name[:2] == name[-2:] == "__")}
+        gone = [name for name in _offered(old) if name not in fresh and names.get(name) is old[name]]
         names[MODULE] = kernels
         names["__doc__"] = kernels.__doc__ if self._compiled else None
-        offered = _offered(kernels)
-        names["__all__"] = [name for name in offered if not name.startswith("_")]
+        names["__all__"] = [name for name in fresh if not name.startswith("_")]
         names["__getattr__"] = self._missing(kernels)
-        names.update({name: kernels[name] for name in offered if name not in ("__getattr__", "__all__", MODULE)})
+        names.update(fresh)  # in place of the old ones: threads that call kernels meanwhile find each name
+        for name in gone:
+            del names[name]
 
     def _load(self, flags: list[str]) -> KernelModule:
         kernels = recall(self.path, flags)

@@ -49,8 +49,8 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
     Raises
     ------
     DeclarationError
-        A declaration cannot be read, or has something that is no number and no array of numbers. From a header *file*,
-        such functions go to ``.refused`` with the reason.
+        A declaration cannot be read, or has something that is no number and no array of numbers, or more arguments than
+        a call can pass. From a header *file*, such functions go to ``.refused`` with the reason.
     KernelAttributeError
         The library has no function of a declared name.
     KernelError
@@ -95,7 +95,11 @@ def load_library(path: str | os.PathLike[str], declarations: Declarations | None
         raise KernelAttributeError(f"load_library(): {named.name} has no function {missing[0]!r}", kernel=missing[0])
     refused |= dict.fromkeys(missing, f"{named.name} has no such function")
     kernels = {name: signature for name, signature in signatures.items() if name not in missing}
-    return KernelModule(named, named if named.is_absolute() else None, handle, Exports(kernels, refused))
+    module = KernelModule(named, named if named.is_absolute() else None, handle, Exports(kernels, refused))
+    if not _is_header_file(declarations):
+        for name, why in module.refused.items():  # what was written for this call is meant to be called
+            raise DeclarationError(f"load_library(): {name} cannot be called: {why}")
+    return module
 
 
 def _is_header_file(declarations: Declarations) -> bool:

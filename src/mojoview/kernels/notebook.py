@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import keyword
 import re
 import shlex
 import time
@@ -59,7 +60,7 @@ class Magics:
         parser.add_argument("--progress", action="store_true")
         parser.add_argument("--timeout", default=600.0, type=float)
         asked = parser.parse(line)
-        if asked.name is not None and not asked.name.isidentifier():
+        if asked.name is not None and (not asked.name.isidentifier() or keyword.iskeyword(asked.name)):
             raise ArgumentError(f"%%mojo: expected the name of a variable, got {asked.name!r}")
         try:
             module = load(source="\n" + cell, name="cell", flags=asked.flags,
@@ -188,12 +189,15 @@ def _seconds(value: float) -> str:
 def _expression(text: str) -> ast.Expression | None:
     try:
         return ast.parse(text.strip(), mode="eval")
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # NUL characters, nested too deep
         return None
 
 
 def _evaluator(tree: Any, names: dict[str, Any]) -> Callable[[], Any]:
-    code = compile(ast.fix_missing_locations(tree), "<%mojo_time>", "eval")
+    try:
+        code = compile(ast.fix_missing_locations(tree), "<%mojo_time>", "eval")
+    except (SyntaxError, RecursionError) as error:  # await and yield are read, but stand in no function
+        raise ArgumentError(f"%mojo_time: {ast.unparse(tree)}: {error}") from error
     return lambda: eval(code, names)
 
 

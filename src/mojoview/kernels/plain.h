@@ -1,56 +1,56 @@
 /* The common call, fast: every array is an exact ndarray of plain numbers, one-dimensional, dense and aligned, all of
- * one size, outputs apart from everything. Part of `_call`, the only module that reads NumPy's structs. */
+ * one size, outputs apart from everything. Part of `_call`. */
 #ifndef MOJOVIEW_PLAIN_H
 #define MOJOVIEW_PLAIN_H
 
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#include <numpy/ndarraytypes.h>
-
-#include "frame.h"
-
-#define MV_PLAIN_TYPES 32
+#include "ndarray.h"
 
 /* By NumPy's type number: the one descriptor of the dtype in native order, and
  * what ours says about a dense array of it. */
-static PyArray_Descr *mv_plain_dtype[MV_PLAIN_TYPES];
-static mv_desc mv_plain_desc[MV_PLAIN_TYPES];
+static PyArray_Descr *mv_plain_dtype[MV_NUMPY_TYPES];
+static mv_desc mv_plain_desc[MV_NUMPY_TYPES];
 static signed char mv_plain_number[128]; /* by the letter of a buffer's format, plus one; 0: none of plain numbers */
 
-static inline void mv_plain_learn(PyObject *dtype, int number, int code, int bits, int letter) {
-    mv_desc *d = &mv_plain_desc[number];
+static inline void mv_plain_learn(PyObject *dtype) {
+    PyArray_Descr *descr = (PyArray_Descr *)dtype;
+    const struct mv_number *number = &mv_numbers[descr->type_num];
+    mv_desc *d = &mv_plain_desc[descr->type_num];
     memset(d, 0, sizeof *d);
     d->stride[0] = 1;
     d->ndim = 1;
-    d->dtype_code = (uint8_t)code;
-    d->dtype_bits = (uint8_t)bits;
+    d->dtype_code = number->code;
+    d->dtype_bits = number->bits;
     d->dtype_lanes = 1;
     d->flags = MV_C_CONTIGUOUS | MV_F_CONTIGUOUS | MV_ALIGNED;
-    d->itemsize = (uint32_t)bits / 8;
+    d->itemsize = number->bits / 8;
     d->struct_bytes = sizeof *d;
     d->abi_version = MV_ABI_VERSION;
-    d->strides[0] = bits / 8;
+    d->strides[0] = number->bits / 8;
     Py_INCREF(dtype); /* for good: the table lasts as long as the process */
-    mv_plain_dtype[number] = (PyArray_Descr *)dtype;
-    mv_plain_number[letter] = (signed char)(number + 1);
+    mv_plain_dtype[descr->type_num] = descr;
+    mv_plain_number[(unsigned char)descr->type] = (signed char)(descr->type_num + 1);
 }
 
 static inline void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at,
                                  bool descriptors_only) {
+    bool own = true; /* no array has the common dtype */
     plain->arrays = spec->arrays;
     plain->same = (spec->flags & MV_TAKES_SAME) != 0;
     for (int k = 0; k < spec->arrays; k++) {
         const mv_array_param *p = &spec->array[k];
-        plain->array_at[k] = array_at[k];
-        plain->flags[k] = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (p->writes ? NPY_ARRAY_WRITEABLE : 0);
-        plain->dtype[k] = NULL;
-        for (int number = 0; p->bits && number < MV_PLAIN_TYPES; number++)
+        mv_plain_param *to = &plain->array[k];
+        to->at = array_at[k];
+        to->flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (p->writes ? NPY_ARRAY_WRITEABLE : 0);
+        to->dtype = NULL;
+        for (int number = 0; p->bits && number < MV_NUMPY_TYPES; number++)
             if (mv_plain_dtype[number] && mv_plain_desc[number].dtype_code == p->code &&
                 mv_plain_desc[number].dtype_bits == p->bits)
-                plain->dtype[k] = mv_plain_dtype[number], plain->like[k] = &mv_plain_desc[number];
-        if ((p->bits && !plain->dtype[k]) || p->ndim > 1 || p->ndim == 0)
+                to->dtype = mv_plain_dtype[number], to->like = &mv_plain_desc[number];
+        own = own && to->dtype;
+        if ((p->bits && !to->dtype) || p->ndim > 1 || p->ndim == 0)
             plain->arrays = 0;
     }
-    plain->direct = plain->arrays && descriptors_only && spec->arrays <= 3 ? spec->arrays : 0;
+    plain->direct = plain->arrays && own && descriptors_only && spec->arrays <= 3 ? spec->arrays : 0;
 }
 
 MV_INLINE void mv_plain_describe(mv_desc *d, const mv_desc *like, void *data, int64_t size, bool readonly) {
@@ -61,20 +61,26 @@ MV_INLINE void mv_plain_describe(mv_desc *d, const mv_desc *like, void *data, in
         ((half_line *)d)[i] = (half_line){0, 0};
     d->data = data;
     d->size = d->shape[0] = size;
-    d->strides[0] = d->itemsize;
+    d->strides[0] = like->itemsize;
     if (readonly)
-        d->flags |= MV_READONLY;
+        d->flags = like->flags | MV_READONLY;
+}
+
+/* Whether an object is an array that the fast way takes, whatever its dtype. */
+MV_INLINE bool mv_plain_is(PyObject *object, PyTypeObject *ndarray, int flags) {
+    const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
+    return Py_TYPE(object) == ndarray && a->nd == 1 && (a->flags & flags) == flags;
 }
 
 /* One array: checked and described, or false. `dtype` NULL: learned from this array, with what it is described as. */
 MV_INLINE bool mv_plain_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const void **dtype,
                               const mv_desc **like) {
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
-    if (Py_TYPE(object) != ndarray || a->nd != 1 || (a->flags & flags) != flags)
+    if (!mv_plain_is(object, ndarray, flags))
         return false;
     if (!*dtype) {
         const unsigned number = (unsigned)a->descr->type_num;
-        if (number >= MV_PLAIN_TYPES)
+        if (number >= MV_NUMPY_TYPES)
             return false;
         *dtype = mv_plain_dtype[number];
         *like = &mv_plain_desc[number];
@@ -115,36 +121,33 @@ MV_INLINE bool mv_plain_apart(const mv_desc *a, const mv_desc *b, bool same) {
     return other >= high || low >= end || (same && other == low && end == high);
 }
 
-/* False means no more than that the long way has to look. `n`: arrays; a constant where speed counts. `buffers`: what was
- * borrowed for the arguments that are no ndarrays, in their order; NULL: all are. */
-MV_INLINE bool mv_plain_arrays(mv_desc *d, int n, const mv_plain *plain, PyObject *const *args, PyTypeObject *ndarray,
-                               const Py_buffer *buffers) {
-    const void *common = NULL;
-    const mv_desc *common_like = NULL;
-    for (int k = 0; k < n; k++) {
-        const void *own = plain->dtype[k];
-        const mv_desc *own_like = plain->like[k];
-        const void **dtype = own ? &own : &common;
-        const mv_desc **like = own ? &own_like : &common_like;
-        PyObject *object = args[plain->array_at[k]];
-        if (!(buffers && Py_TYPE(object) != ndarray
-                  ? mv_plain_buffer(&d[k], buffers++, plain->flags[k], dtype, like)
-                  : mv_plain_array(&d[k], object, ndarray, plain->flags[k], dtype, like)) || d[k].size != d[0].size)
-            return false;
-    }
-    for (int k = 1; k < n; k++)
-        for (int j = 0; j < k; j++)
-            if ((plain->flags[k] | plain->flags[j]) & NPY_ARRAY_WRITEABLE && !mv_plain_apart(&d[k], &d[j], plain->same))
-                return false;
-    return true;
-}
-
+/* False means no more than that the long way has to look. `buffers`: what was borrowed for the arguments that are no
+ * ndarrays, in their order; NULL: all are. */
 static inline bool mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args,
                                   PyTypeObject *ndarray, const Py_buffer *buffers) {
-    if (plain->arrays == 0 || !mv_plain_arrays(frame->desc, plain->arrays, plain, args, ndarray, buffers))
+    mv_desc *d = frame->desc;
+    const void *common = NULL;
+    const mv_desc *common_like = NULL;
+    if (plain->arrays == 0)
         return false;
-    for (int k = 0; k < plain->arrays; k++)
-        frame->args[k] = &frame->desc[k];
+    for (int k = 0; k < plain->arrays; k++) {
+        const mv_plain_param *p = &plain->array[k];
+        const void *own = p->dtype;
+        const mv_desc *own_like = p->like;
+        const void **dtype = own ? &own : &common;
+        const mv_desc **like = own ? &own_like : &common_like;
+        PyObject *object = args[p->at];
+        if (!(buffers && Py_TYPE(object) != ndarray
+                  ? mv_plain_buffer(&d[k], buffers++, p->flags, dtype, like)
+                  : mv_plain_array(&d[k], object, ndarray, p->flags, dtype, like)) || d[k].size != d[0].size)
+            return false;
+        frame->args[k] = &d[k];
+    }
+    for (int k = 1; k < plain->arrays; k++)
+        for (int j = 0; j < k; j++)
+            if ((plain->array[k].flags | plain->array[j].flags) & NPY_ARRAY_WRITEABLE &&
+                !mv_plain_apart(&d[k], &d[j], plain->same))
+                return false;
     return true;
 }
 
@@ -152,19 +155,41 @@ MV_INLINE int64_t mv_plain_run(mv_desc *d, int n, uintptr_t address) {
     return ((int64_t (*)(void *, void *, void *))address)(&d[0], &d[1 % n], &d[2 % n]);
 }
 
-/* A small call of a function on up to three descriptors, done on the spot. False: not
- * such a call; else `returned` is filled. */
+/* A small call of a function on up to three descriptors, done on the spot: `n` is a constant, all dtypes are known, and
+ * everything is compared before anything is written. False: not such a call; else `returned` is filled. */
 MV_INLINE bool mv_plain_call_of(int n, const mv_plain *plain, uintptr_t address, PyObject *const *args,
-                                PyTypeObject *ndarray, int64_t most, mv_value *returned) {
+                                PyTypeObject *ndarray, int64_t most, int64_t *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];
-    if (!mv_plain_arrays(d, n, plain, args, ndarray, NULL) || d[0].size >= most)
+    const PyArrayObject_fields *a[3];
+    int64_t size = 0;
+    for (int k = 0; k < n; k++) {
+        const mv_plain_param *p = &plain->array[k];
+        a[k] = (const PyArrayObject_fields *)args[p->at];
+        if (!mv_plain_is((PyObject *)a[k], ndarray, p->flags) || (const void *)a[k]->descr != p->dtype)
+            return false;
+        if (k == 0)
+            size = a[0]->dimensions[0];
+        else if (a[k]->dimensions[0] != size)
+            return false;
+    }
+    if (size >= most)
         return false;
-    returned->i64 = mv_plain_run(d, n, address);
+    for (int k = 1; k < n; k++)
+        for (int j = 0; j < k; j++) {
+            const mv_plain_param *p = &plain->array[k], *q = &plain->array[j];
+            const int64_t apart = (int64_t)((uintptr_t)a[k]->data - (uintptr_t)a[j]->data);
+            if ((p->flags | q->flags) & NPY_ARRAY_WRITEABLE && apart < size * (int64_t)q->like->itemsize &&
+                -apart < size * (int64_t)p->like->itemsize && !(plain->same && apart == 0 && p->like == q->like))
+                return false;
+        }
+    for (int k = 0; k < n; k++)
+        mv_plain_describe(&d[k], plain->array[k].like, a[k]->data, size, !(a[k]->flags & NPY_ARRAY_WRITEABLE));
+    *returned = mv_plain_run(d, n, address);
     return true;
 }
 
-static inline bool mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
-                                 int64_t most, mv_value *returned) {
+MV_INLINE bool mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
+                             int64_t most, int64_t *returned) {
     switch (plain->direct) {
     case 1: return mv_plain_call_of(1, plain, address, args, ndarray, most, returned);
     case 2: return mv_plain_call_of(2, plain, address, args, ndarray, most, returned);

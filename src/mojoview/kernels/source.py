@@ -6,11 +6,11 @@ import functools
 import hashlib
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Export", "Outline", "content", "files", "outline", "outline_of"]
+__all__ = ["Export", "Outline", "content", "files", "outline", "outline_of", "uses"]
 
 # Unterminated strings run to the end of their line or of the text: the compiler refuses them anyhow, and the scan stays
 # linear.
@@ -111,6 +111,12 @@ def outline_of(file: Path) -> Outline:
 @functools.lru_cache(128)
 def _outline(source: bytes) -> Outline:
     return outline(source.decode("utf-8", "replace"))
+
+
+def uses(file: Path, names: Container[str]) -> list[tuple[int, str]]:
+    """The lines of a file in which one of the names stands as code, and which."""
+    tokens = _tokens(file.read_bytes().decode("utf-8", "replace"))
+    return list(dict.fromkeys((t.line, t.text) for t in tokens if t.kind == "name" and t.text in names))
 
 
 def _tokens(text: str) -> Iterator[Token]:

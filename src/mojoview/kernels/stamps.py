@@ -2,12 +2,13 @@
 
 `load` reads and hashes a source file and all that it imports before it asks the cache. An import that finds sizes and
 times of all of them unchanged may skip that. A stamp is written only when the youngest of these times is old enough
-that no later change can have the same. The files of the entry itself are verified once, while the stamp is written,
-and again whenever they look different.
+that no later change can have the same. It holds the entry's signatures, too. The files of the entry itself are verified
+once, while the stamp is written, and again whenever they look different.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -20,8 +21,17 @@ from typing import Any
 
 from mojoview._build_config import VERSION
 from mojoview.kernels.build import Build
-from mojoview.kernels.cache import DESCRIPTION, LIBRARY, STAMPS, Cache, cache_directory
+from mojoview.kernels.cache import (
+    DESCRIPTION,
+    LIBRARY,
+    STAMPS,
+    Cache,
+    cache_directory,
+    plain_exports,
+    read_exports,
+)
 from mojoview.kernels.compiler import find_compiler, host_cpu
+from mojoview.kernels.include import get_mojo_include
 from mojoview.kernels.module import KernelModule, Places
 from mojoview.kernels.opening import open_library
 from mojoview.kernels.source import _visit
@@ -29,6 +39,7 @@ from mojoview.memory.errors import MojoViewError
 
 __all__ = ["recall", "remember"]
 
+COARSE = 60  # seconds by which the time of the last use may be behind: noting it costs as much as opening a file
 SETTLED = 2_000_000_000  # ns; coarser than the clock of any file system that we know
 FIRST = ("MOJO", "package")  # compilers that no other one can take the place of unseen
 
@@ -39,16 +50,20 @@ def recall(file: str, flags: Sequence[str]) -> KernelModule | None:
         place = cache_directory()
         stamp = _stamp(place, file, flags)
         with open(stamp, "rb", buffering=0) as opened:
-            facts = json.loads(opened.read())
+            facts, used = json.loads(opened.read()), os.fstat(opened.fileno()).st_mtime
         if facts["circumstances"] != _circumstances() or any(_look(p) != seen for p, seen in facts["seen"].items()):
             return None
-        unchanged = facts["kept"] == _kept(place, facts["entry"])
-        found = Cache.open(place).get(facts["entry"], unchanged=unchanged)
-        if found is None:
+        cache, entry = Cache.open(place), f"{place}/{facts['entry']}"
+        if facts["kept"] == _kept(entry):
+            library, exports = Path(f"{entry}/{LIBRARY}"), read_exports(facts)
+        elif (found := cache.get(facts["entry"])) is not None:
+            library, exports = found
+        else:
             return None
-        with suppress(OSError):
-            os.utime(stamp)  # what was used last goes last when the cache makes room
-        library, exports = found
+        if time.time() - used > COARSE:
+            for path in (stamp, entry):  # what was used last goes last when the cache makes room
+                with suppress(OSError):
+                    os.utime(path)
         places = Places({symbol: (Path(source), line) for symbol, (source, line) in facts["places"].items()},
                         {name: (code, words) for name, (code, words) in facts["statuses"].items()})
         return KernelModule(Path(file), library, open_library(library), exports, places=places)
@@ -67,13 +82,16 @@ def remember(file: str, flags: Sequence[str], module: KernelModule) -> None:
             return
         entry = module.library.parent.name
         seen = {path: _look(path) for path in _counting(build)}
-        places, kept = Places.of(build.sources()), _kept(cache_directory(), entry)
+        places, kept = Places.of(build.sources()), _kept(str(module.library.parent))
         # what changed between `load` and here has another key
-        if build.key() != entry or any(look is None or look[0] > begin - SETTLED for look in seen.values()):
+        newest = max(_ours()[1], *(sys.maxsize if look is None else look[0] for look in seen.values()))
+        if build.key() != entry or newest > begin - SETTLED:
             return
-        if Cache.open(cache_directory()).peek(entry) is None:
+        exports = Cache.open(cache_directory()).peek(entry)
+        if exports is None:
             return
-        facts = {"entry": entry, "kept": kept, "seen": seen, "circumstances": _circumstances(),
+        facts = {**plain_exports(exports), "entry": entry, "kept": kept, "seen": seen,
+                 "circumstances": _circumstances(),
                  "places": {symbol: [str(source), line] for symbol, (source, line) in places.exports.items()},
                  "statuses": dict(places.statuses)}
         target = _stamp(cache_directory(), file, flags)
@@ -87,16 +105,26 @@ def _stamp(place: Path, file: str, flags: Sequence[str]) -> str:
     return f"{place.parent}/{STAMPS}/{name}"
 
 
-def _kept(place: Path, entry: str) -> list[list[int] | None]:
-    return [_look(f"{place}/{entry}/{name}") for name in (LIBRARY, DESCRIPTION)]
+def _kept(entry: str) -> list[list[int] | None]:
+    return [_look(f"{entry}/{name}") for name in (LIBRARY, DESCRIPTION)]
 
 
 def _circumstances() -> list[Any]:
     """What else the key of the cache depends on."""
-    return [VERSION, host_cpu(), os.environ.get("MOJO"), sys.prefix]
+    return [VERSION, host_cpu(), os.environ.get("MOJO"), sys.prefix, _ours()[0]]
 
 
-def _look(path: str) -> list[int] | None:
+@functools.cache
+def _ours() -> tuple[str, int]:
+    """How the files of our own Mojo package look, and the youngest of their times. They are looked at once in a
+    process, as the modules of Python in the same package are."""
+    looks = [(path, _look(path)) for directory, _, names in os.walk(get_mojo_include())
+             for path in (directory, *(f"{directory}/{name}" for name in names))]
+    return (hashlib.sha256(repr(sorted(looks)).encode("utf-8", "surrogatepass")).hexdigest(),
+            max(sys.maxsize if look is None else look[0] for _, look in looks))
+
+
+def _look(path: str | Path) -> list[int] | None:
     try:
         info = os.stat(path)
     except OSError:
@@ -118,4 +146,5 @@ def _counting(build: Build) -> Iterable[str]:
         if inside:  # of a package, whose directories count whole
             places.update(inside)
             places.update(Path(d) for d, _, _ in os.walk(inside[-1]) if not d.endswith("__pycache__"))
-    return map(str, {*seen, *places, build.compiler.path})
+    ours = get_mojo_include()
+    return [str(p) for p in {*seen, *places, build.compiler.path} if p != ours and ours not in p.parents]

@@ -5,7 +5,7 @@ from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from mojoview.memory._lease cimport Lease, lease_owner
 from mojoview.sharing.ring_io cimport (
@@ -295,6 +295,10 @@ cdef int held(Batch self) except -1:
     return 0
 
 
+cdef mv_frame NO_FRAME  # of what Frame.__new__() alone makes
+memset(&NO_FRAME, 0, sizeof(NO_FRAME))
+
+
 # Frames die young and by reference count.
 @cython.final
 @cython.freelist(256)
@@ -319,6 +323,9 @@ cdef class Frame:
     view : View
         1-D: the ring's records, else bytes. Read-only; valid until the batch is released.
     """
+
+    def __cinit__(self):
+        self.info = &NO_FRAME
 
     def __init__(self):
         raise ArgumentError("Frame() is not called by hand: Ring.read() makes it")

@@ -30,6 +30,9 @@ cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core
 cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the writer's life
 
 
+cdef Segment NOWHERE = Segment.__new__(Segment)  # what __new__() alone makes is closed
+
+
 cdef class Published:
     """Published()
 
@@ -38,6 +41,7 @@ cdef class Published:
 
     def __cinit__(self):
         self.counter = self.sleepers = NULL
+        self.segment = NOWHERE
 
     def reader(self):
         """reader()

@@ -372,9 +372,9 @@ cdef class Claim:
         cdef RingWriter ring = self.ring
         cdef View view = self.view
         cdef bint good = kind is None
-        kept = False
         if view is None:
             raise ArgumentError("claim: left without having been entered")
+        kept = False
         self.view = None
         if view.desc is not NULL:
             kept = view._exports != 0 or view._exposed or (<PyObject *>view._lease).ob_refcnt != 1

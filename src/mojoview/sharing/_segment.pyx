@@ -420,6 +420,7 @@ cdef class Segment:
 
         Last step of `renew()`.
         """
+        self.address(0, 0)
         mv_segment_commit(self.header)
         mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
 

@@ -442,6 +442,7 @@ cdef class State(Published):
         View
             uint8, read-only; keeps the mapping alive.
         """
+        self.check_open("memory()")
         return self.segment.view(0, (self.segment.facts["segment_bytes"],), "u1")
 
     def close(self):
