@@ -43,7 +43,7 @@ def deadline(operation: str, timeout: Any, now_ns: int) -> int | None:
 def extents(operation: str, shape: Any) -> tuple[int, ...]:
     """A shape: one extent or several, of 0 or more; at most 8."""
     try:
-        items = (operator.index(shape),)
+        items: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
         try:
             items = tuple(operator.index(extent) for extent in shape)
