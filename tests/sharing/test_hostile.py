@@ -44,7 +44,7 @@ def test_numbers_that_are_none(use, value, frame):
         use(value, frame)
 
 
-@pytest.mark.parametrize("mode", [0, 0o400, 0o1600, 0o7777])
+@pytest.mark.parametrize("mode", [0, 0o377, 0o1600, 0o7777])
 def test_modes_that_nobody_could_attach_to(mode):
     with pytest.raises(errors.ArgumentError, match="mode"):
         mv.State.create("refused", "f8", mode=mode)

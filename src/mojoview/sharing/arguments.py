@@ -22,10 +22,10 @@ def whole(operation: str, what: str, value: Any, low: int, high: int) -> int:
 
 
 def permissions(operation: str, mode: Any) -> int:
-    """What chmod() takes, without its special bits; the owner can read and write, or nobody could attach."""
+    """What chmod() takes, without its special bits; the owner can read, or nobody could attach."""
     number = whole(operation, "mode", mode, 0, 0o777)
-    if number & 0o600 != 0o600:
-        raise ArgumentError(f"{operation}: mode {number:#o} takes reading or writing from the owner")
+    if not number & 0o400:
+        raise ArgumentError(f"{operation}: mode {number:#o} takes reading from the owner")
     return number
 
 
