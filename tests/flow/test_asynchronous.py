@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
 import time
 
 import numpy as np
 import pytest
 from flow.hostile import kernel
+from support.descriptors import open_files
 from support.process import run_code
 
 import mojoview as mv
@@ -226,6 +228,74 @@ def test_two_loops_at_once():
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda _: asyncio.run(main()), range(2))) == [BIG.sum() * 50] * 2
+
+
+def test_loops_that_take_turns_and_end(run):
+    """Each loop has one way by which results come, and gives it back when it is gone."""
+
+    def pipes():
+        gc.collect()
+        return open_files("pipe:")
+
+    async def one():
+        return await kernels.sum.aio(BIG)
+
+    run(one())
+    before = pipes()
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    for _ in range(10):
+        for loop in loops:
+            assert loop.run_until_complete(one()) == BIG.sum()
+    for loop in loops:
+        loop.close()
+    del loops, loop
+    for _ in range(5):
+        assert run(one()) == BIG.sum()
+    assert len(pipes()) <= len(before) + 2  # those of the loop that ran last in this thread
+
+
+@pytest.mark.parametrize("fault", [NotImplementedError(), OSError(24, "Too many open files")], ids=repr)
+def test_a_loop_that_cannot_be_told(fault):
+    class Deaf(asyncio.SelectorEventLoop):
+        def add_reader(self, fd, callback, *args):
+            raise type(fault)(*fault.args)
+
+    loop = Deaf()
+    before = len(open_files("pipe:"))
+    with pytest.raises(mv.KernelError, match="results cannot come to this event loop"):
+        loop.run_until_complete(kernels.sum.aio(BIG))
+    gc.collect()
+    assert len(open_files("pipe:")) == before
+    loop.close()
+
+
+def test_a_future_that_somebody_else_has_settled(threads, capsys):
+    for _ in range(2):
+        future = kernel("naps").submit(NAP, 100)
+        while future.state == "PENDING":
+            time.sleep(0.001)
+        future.set_result("mine")
+    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the only thread lives
+    assert future.result() == "mine"
+    assert capsys.readouterr().err.count("InvalidStateError: ") == 2
+
+
+def test_a_thread_that_cannot_be_started(monkeypatch):
+    none = Threads(2, 2)
+    monkeypatch.setattr(asynchronous, "THREADS", none)
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(mv.KernelError, match=r"sum\(\): no thread .* can be started"):
+            kernels.sum.submit(BIG)
+    assert none.waiting == 0
+    assert kernels.sum.submit(BIG).result(60) == BIG.sum()
+    none.close(30)
+    with pytest.raises(mv.KernelError, match="shutting down"):
+        kernels.sum.submit(BIG)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

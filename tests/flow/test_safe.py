@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -192,14 +193,15 @@ def test_guard_words(index, where, x, y):
     "options",
     [
         {"timeout": 0},
-        {"timeout": -1.0},
         {"timeout": float("nan")},
-        {"timeout": float("inf")},
-        {"timeout": True},
-        {"timeout": "1"},
         {"memory_limit": -1},
         {"memory_limit": 1.5},
         {"memory_limit": True},
+        {"memory_limit": np.True_},
+        {"memory_limit": "1"},
+        {"memory_limit": np.ones(2)},
+        {"memory_limit": 2**62},
+        {"memory_limit": float("nan")},
         {"safety": "lax"},
         {"finite": "raise"},
         {"finite": "maybe", "safety": "strict"},
@@ -216,8 +218,35 @@ def test_guard_words(index, where, x, y):
 def test_unusable_arguments(options, x, y):
     with pytest.raises(errors.ArgumentError):
         safe("doubled", x, y, **options)
-    with pytest.raises(errors.ArgumentError, match="expected a Kernel"):
-        mv.safe_call(len, [1], **options)
+
+
+@pytest.mark.parametrize("thing", [len, None, kernels, mv.kernels.Kernel, 1, "sum"], ids=str)
+def test_what_is_no_kernel(thing, x):
+    for options in ({}, {"isolate": True}):
+        with pytest.raises(errors.ArgumentError, match="expected a Kernel"):
+            mv.safe_call(thing, x, **options)
+
+
+def test_a_kernel_that_nobody_made(x):
+    unmade = mv.kernels.Kernel.__new__(mv.kernels.Kernel)
+    for call in (mv.safe_call, lambda k, x: mv.safe_call(k, x, isolate=True), lambda k, x: k.submit(x).result(60)):
+        with pytest.raises(errors.ArgumentError):
+            call(unmade, x)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "dtype"),
+    [(2.5, "f8"), (-0.0, "f8"), (float("inf"), "f4"), (-7, "i8"), (2**64 - 1, "u8"), (2**63, "u8"), (True, "?")],
+    ids=str,
+)
+def test_scalars_there_and_back(scalar, dtype):
+    """Also of calls like one that the worker has made, whose scalars go by the post."""
+    out = np.zeros(3, dtype)
+    for _ in range(3):
+        mv.safe_call(kernels.clip, np.full(3, scalar, dtype), scalar, scalar, out, isolate=True)
+        np.testing.assert_array_equal(out, np.full(3, scalar, dtype))
+        found = mv.safe_call(kernels.max, out, isolate=True)
+        assert (type(found), str(found)) == (type(kernels.max(out)), str(kernels.max(out)))
 
 
 def test_what_cannot_be_carried(x, tmp_path):
@@ -255,7 +284,9 @@ def test_a_worker_is_kept_and_what_a_kernel_prints_is_passed_on(y, capsys):
     assert y[0] == 1
 
 
-@pytest.mark.parametrize("timeout", [1e300, 10**400], ids=["float", "int"])
+@pytest.mark.parametrize(
+    "timeout", [1e300, 10**400, float("inf"), Fraction(10**400), np.float32(1e9)], ids=lambda v: repr(v)[:12]
+)
 def test_a_timeout_of_ages(timeout, x, y):
     safe("doubled", x, y, timeout=timeout)
     np.testing.assert_array_equal(y, 2 * x)

@@ -99,14 +99,15 @@ def test_many_threads_share_a_few_workers():
 def test_waiting_for_a_worker_ends(monkeypatch, y):
     monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
     crew = Crew()
-    monkeypatch.setattr("mojoview.flow.isolated.CREW", crew)
+    monkeypatch.setattr("mojoview.flow._isolated.CREW", crew)
     with ThreadPoolExecutor(1) as pool:
         entered = threading.Event()
 
         def hold():
-            with crew.lend(None, "held"):
-                entered.set()
-                release.wait(60)
+            worker = crew.take(None, "held")
+            entered.set()
+            release.wait(60)
+            crew.give_back(worker)
 
         release = threading.Event()
         held = pool.submit(hold)
@@ -126,7 +127,7 @@ def test_waiting_for_a_worker_ends(monkeypatch, y):
 
 def test_a_worker_that_cannot_start(monkeypatch, y):
     crew = Crew()
-    monkeypatch.setattr("mojoview.flow.isolated.CREW", crew)
+    monkeypatch.setattr("mojoview.flow._isolated.CREW", crew)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(mv.KernelError, match="did not come up"):
         safe("naps", y, 0, isolate=True)

@@ -49,11 +49,8 @@ class Crew:
         """The processes that live."""
         return sorted(worker.pid for worker in list(self._all))
 
-    def lend(self, deadline: float | None, name: str) -> _Loan:
-        """`with` it, a warm worker. It comes back if the call left it in order, and is ended after an exception."""
-        return _Loan(self, deadline, name)
-
-    def _take(self, deadline: float | None, name: str) -> WorkerProcess:
+    def take(self, deadline: float | None, name: str) -> WorkerProcess:
+        """A warm worker, for the call of that name; it goes to `give_back()`, or to `discard()` after any exception."""
         with self._lock:
             while not self._idle and len(self._all) + self._promised >= most_workers():
                 left = None if deadline is None else deadline - time.monotonic()
@@ -85,11 +82,12 @@ class Crew:
         try:
             worker.greet()
         except BaseException:
-            self._end(worker)
+            self.discard(worker)
             raise
         return worker
 
-    def _give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: WorkerProcess) -> None:
+        """The call has left it in order."""
         worker.trim()
         with self._lock:
             if worker in self._all:
@@ -99,9 +97,6 @@ class Crew:
 
     def discard(self, worker: WorkerProcess) -> None:
         """Ends a worker that is lent; it does not come back."""
-        self._end(worker)
-
-    def _end(self, worker: WorkerProcess) -> None:
         with self._changed:
             known = worker in self._all
             self._all.discard(worker)
@@ -137,25 +132,6 @@ class Crew:
         self._renew()
         for worker in workers:
             worker.forget()
-
-
-class _Loan:
-    """A worker for the time of a call."""
-
-    __slots__ = ("crew", "deadline", "name", "worker")
-
-    def __init__(self, crew: Crew, deadline: float | None, name: str):
-        self.crew, self.deadline, self.name = crew, deadline, name
-
-    def __enter__(self) -> WorkerProcess:
-        self.worker = self.crew._take(self.deadline, self.name)
-        return self.worker
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.crew._give_back(self.worker)
-        else:
-            self.crew._end(self.worker)
 
 
 CREW = Crew()

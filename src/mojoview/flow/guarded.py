@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mojoview.flow._arguments import Argument, Call
 from mojoview.flow.arena import FILLER, is_fortran
-from mojoview.flow.arguments import Argument, Call
 from mojoview.kernels import Kernel
 from mojoview.kernels._prepared import call_prepared
 from mojoview.kernels.arguments import told

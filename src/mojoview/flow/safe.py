@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
-from mojoview.flow.arguments import kernel_of, take_apart
+import numpy as np
+
+from mojoview.flow._arguments import kernel_of, take_apart
 from mojoview.kernels import Kernel
 from mojoview.memory.errors import ArgumentError
+from mojoview.memory.timeouts import seconds_of
 
 if TYPE_CHECKING:
     from mojoview.kernels._family import KernelFamily
     from mojoview.kernels.decorator import BoundKernel
 
 __all__ = ["safe_call"]
-
-LONGEST = 1e8  # seconds, three years: clocks and poll() take no more than some such number
 
 
 def safe_call(
@@ -95,21 +94,11 @@ def safe_call(
     """
     if type(kernel) is not Kernel:
         kernel = kernel_of(kernel, args, options)
-    if not isinstance(kernel, Kernel):
+    if not isinstance(kernel, Kernel) or kernel.signature is None:  # None: what Kernel.__new__() alone makes
         raise ArgumentError(f"safe_call(): kernel: expected a Kernel, got {type(kernel).__name__}")
     where = f"safe_call({kernel.name})"
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < math.inf
-    ):
-        raise ArgumentError(f"{where}: timeout: expected a positive number of seconds, got {timeout!r}")
-    if memory_limit is not None:
-        if (
-            isinstance(memory_limit, bool)
-            or not hasattr(memory_limit, "__index__")
-            or not 0 <= index(memory_limit) < 2**62
-        ):
-            raise ArgumentError(f"{where}: memory_limit: expected a number of bytes, got {memory_limit!r}")
-        memory_limit = index(memory_limit)
+    seconds = None if timeout is None else seconds_of(timeout, where, positive=True)
+    limit = None if memory_limit is None else _bytes_of(memory_limit, where)
     if not isinstance(safety, str) or safety not in ("standard", "strict"):
         raise ArgumentError(f"{where}: safety: expected 'standard' or 'strict', got {safety!r}")
     if not isinstance(finite, str) or finite not in ("allow", "raise") or (finite == "raise" and safety != "strict"):
@@ -122,9 +111,8 @@ def safe_call(
     strict = safety == "strict"
     if isolate or limited:
         run_isolated = _isolated()
-        seconds = None if timeout is None else float(min(timeout, LONGEST))
         with take_apart(kernel, args, options, strict) as call:
-            return run_isolated(call, seconds, memory_limit, strict, finite == "raise")
+            return run_isolated(call, seconds, limit, strict, finite == "raise")
     if strict:
         from mojoview.flow.guarded import run_guarded
 
@@ -133,8 +121,18 @@ def safe_call(
     return kernel(*args, **options)
 
 
+def _bytes_of(memory_limit: Any, where: str) -> int:
+    try:
+        number = -1 if isinstance(memory_limit, bool | np.bool_) else index(memory_limit)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**62:
+        raise ArgumentError(f"{where}: memory_limit: expected a number of bytes, got {memory_limit!r}")
+    return number
+
+
 @functools.cache  # an import statement takes as long as much of the call
 def _isolated() -> Callable[..., Any]:
-    from mojoview.flow.isolated import run_isolated
+    from mojoview.flow._isolated import run_isolated
 
     return run_isolated

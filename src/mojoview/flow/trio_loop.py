@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from mojoview.flow.asynchronous import THREADS, Job, is_small
+from mojoview.flow._threads import Job, is_small
+from mojoview.flow.asynchronous import THREADS
 from mojoview.kernels import Kernel
 from mojoview.memory.errors import KernelError
 

@@ -7,7 +7,6 @@ once and whatever its kernel does: the system kills it when the other end of its
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import pickle
 import resource
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.flow import _crash
-from mojoview.flow.autopsy import RECORD_BYTES
+from mojoview.flow._post import LONG, Post
 from mojoview.flow.passport import Passport, Reported, open_kernel
 from mojoview.kernels import Kernel
 from mojoview.kernels._prepared import call_prepared
@@ -34,44 +33,24 @@ __all__ = ["main"]
 PRINTS = 16 << 20  # bytes that a kernel may print in one call
 LENGTH = struct.Struct("<Q")
 DESCRIPTOR = socket.CMSG_LEN(4)
-SHORT = 4096  # bytes that are read at once
-# A repeated call without scalars is this and the number of its route; the answer of one without result is DONE.
-REPEAT = struct.Struct("<QQ")
-AGAIN = (1 << 64) - 1  # no message is so long
-DONE = LENGTH.pack(0)
-
-
-def unpack(connection: socket.socket, data: bytes) -> Any:
-    """The message that begins with `data`; EOFError where the peer is gone."""
-    if not data:
-        raise EOFError
-    have = len(data)
-    while have < LENGTH.size or have < LENGTH.size + LENGTH.unpack_from(data)[0]:
-        more = connection.recv(1 << 20)
-        if not more:
-            raise EOFError
-        data, have = data + more, have + len(more)
-    return pickle.loads(memoryview(data)[LENGTH.size :])
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    """The next message, and the descriptor that may come with its first byte; for a repeated call its route alone."""
-    data, extras, _, _ = connection.recvmsg(SHORT, DESCRIPTOR)
-    if len(data) == REPEAT.size and not extras:
-        again, route = REPEAT.unpack(data)
-        if again == AGAIN:
-            return (route, None), []
-    return unpack(connection, data), [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
-
-
-def packed(message: Any) -> bytes:
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(data)) + data
+    """The next message, and the descriptor that may come with its first byte; EOFError where the peer is gone."""
+    data, extras, _, _ = connection.recvmsg(4096, DESCRIPTOR)
+    while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+        more = connection.recv(1 << 20)
+        if not more:
+            raise EOFError
+        data += more
+    message = pickle.loads(memoryview(data)[LENGTH.size :])
+    return message, [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
 
 
 def send(connection: socket.socket, message: Any, fd: int = -1) -> None:
     """Sends a message, and a descriptor with its first byte."""
-    data = packed(message)
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    data = LENGTH.pack(len(data)) + data
     sent = socket.send_fds(connection, [data], [fd]) if fd >= 0 else 0
     connection.sendall(data[sent:])
 
@@ -79,18 +58,14 @@ def send(connection: socket.socket, message: Any, fd: int = -1) -> None:
 class Desk:
     """What a worker knows: its memory, the kernels that it has opened, the arrays of recent calls."""
 
-    def __init__(self, record: int) -> None:
-        self.record = memoryview(mmap.mmap(record, RECORD_BYTES)).cast("Q")  # begun, refused, arena: crash.h
+    def __init__(self, post: Post) -> None:
+        self.post = post
         self.segment: Segment | None = None
         self.memory: np.ndarray[Any, Any] = np.empty(0, np.uint8)
         self.kernels: dict[int, Kernel] = {}
         self.routes: dict[int, _Route] = {}
         self.pages: tuple[tuple[int, int, bool], ...] = ()
-
-    def name_of(self, message: tuple[Any, ...]) -> str:
-        """The kernel that a message asks for."""
-        kernel = self.routes[message[0]].kernel if len(message) == 2 else self.kernels.get(message[0])
-        return kernel.name if kernel is not None else "worker"
+        self.name = "worker"  # of the kernel that was called last
 
     def map(self, fd: int) -> None:
         """New memory from here on."""
@@ -104,7 +79,7 @@ class Desk:
         finally:
             os.close(fd)
         self.memory = np.asarray(self.segment.view(0, (int(self.segment.facts["segment_bytes"]),), "u1", writable=True))
-        self.record[2] = self.memory.ctypes.data
+        self.post.tell_arena(self.memory.ctypes.data)
 
     def guard(self, pages: tuple[tuple[int, int, bool], ...]) -> None:
         """Closes all pages but the header's and those of the call's arrays; opens all where there are no guards."""
@@ -127,43 +102,42 @@ class Desk:
         missing.flags.writeable = False
         return np.ma.MaskedArray(array, missing)
 
-    def call(
-        self,
-        number: int,
-        passport: Passport | None,
-        route: int,
-        places: Any,
-        scalars: tuple[Any, ...],
-        prepared: bool,
-        options: dict[str, Any],
-        pages: Any,
-        limit: int | None,
-    ) -> Any:
-        """A call in full. What it has in common with others like it is kept under the number of its route."""
+    def learn(
+        self, number: int, key: int, passport: Passport | None, places: Any, count: int, prepared: bool, pages: Any
+    ) -> None:
+        """What calls of one kernel on arrays of the same shapes have in common, under the number of their route."""
         if passport is not None:
-            self.kernels[number] = open_kernel(passport)
+            self.name = passport.name
+            self.kernels[key] = open_kernel(passport)
+        kernel = self.kernels[key]
         arrays = [(place[0], self._array(*place[1:])) for place in places]
-        self.routes[route] = _Route(self.kernels[number], len(scalars), arrays, prepared, pages)
-        if limit is None:
-            return self.repeat(route, scalars, options)
-        with _Limit(limit):
-            return self.repeat(route, scalars, options)
+        self.routes[number] = _Route(kernel, count, arrays, prepared, pages)
 
-    def repeat(self, number: int, scalars: tuple[Any, ...] | None, options: dict[str, Any] | None = None) -> Any:
+    def call(self, number: int, scalars: list[Any], options: dict[str, Any] | None = None) -> Any:
         """A call whose route is known; without scalars where it has none."""
         route = self.routes[number]
-        if scalars is None:
-            values = route.values
-        else:
-            values = list(scalars)
+        values = route.values
+        if scalars:
+            values = scalars
             for at, array in route.arrays:
                 values[at] = array
         if route.pages or self.pages:
             self.guard(route.pages)
-        self.record[0] += 1
+        self.name = route.kernel.name
+        self.post.begin()
         if route.prepared:
             return call_prepared(route.kernel, tuple(values), options or {})
         return route.kernel(*values, **options) if options else route.kernel(*values)
+
+    def call_anew(
+        self, number: int, details: tuple[Any, ...], scalars: list[Any], options: dict[str, Any], limit: int | None
+    ) -> Any:
+        """A call in full; the next one like it needs no more than its number."""
+        self.learn(number, *details)
+        if limit is None:
+            return self.call(number, scalars, options)
+        with _Limit(limit):
+            return self.call(number, scalars, options)
 
 
 class _Route:
@@ -230,24 +204,27 @@ def main(channel: int, leash: int, record: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (PRINTS, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     _crash.watch(record)
-    desk = Desk(record)
     connection = socket.socket(fileno=channel)
+    post = Post(record, channel, True)
+    desk = Desk(post)
     send(connection, ("ready", os.getpid()))
     while True:
         try:
-            message, fds = receive(connection)
+            number = post.receive(None)
+            message, fds = receive(connection) if number == LONG else ((), [])
         except (EOFError, ConnectionError):
             return
+        reply: Any
         try:
-            if len(message) == 2:
-                value = desk.repeat(*message)
-            else:
-                if fds:
-                    desk.map(fds[0])
-                value = desk.call(*message)
-            answer = DONE if value is None else packed((True, value))
+            if fds:
+                desk.map(fds[0])
+            value = desk.call_anew(*message) if message else desk.call(number, post.values())
+            if post.send(0, (value,)):
+                continue
+            reply = (True, value)
         except Reported as report:
-            answer = packed((False, Reported(*report.args)))
+            reply = (False, Reported(*report.args))
         except BaseException as error:
-            answer = packed((False, reply_of(error, desk.name_of(message))))
-        connection.sendall(answer)
+            reply = (False, reply_of(error, desk.name))
+        post.send(LONG)
+        send(connection, reply)

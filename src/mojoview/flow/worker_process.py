@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import Any
 
 from mojoview.flow import _crash
+from mojoview.flow._post import LONG, POST_BYTES, Post
 from mojoview.flow.arena import Arena
 from mojoview.flow.autopsy import RECORD_BYTES, Autopsy, read_record
-from mojoview.flow.passport import Passport
-from mojoview.flow.worker import AGAIN, DONE, REPEAT, SHORT, packed, receive, send, unpack
+from mojoview.flow.worker import receive, send
 from mojoview.memory.errors import KernelError
 
 __all__ = ["WorkerProcess"]
@@ -46,22 +46,17 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        self.kernels: dict[object, int] = {}
         self.arena: Arena | None = None
-        self.layouts: dict[Any, Any] = {}  # routes of calls, by kernel and shapes
-        self.routes = set[int]()  # those that the worker knows
-        self._numbers = 0
-        self._asked: tuple[object, int, int] | None = None
-        self._new_arena = False
-        self._output = 0
+        self.kernels = set[int]()  # those that it has opened, by the keys of their passports
+        self.routes: dict[Any, Any] = {}  # by kernel and shapes
+        self.new_arena = False  # whether the worker may not have mapped it
         self.channel, theirs = socket.socketpair()
         leash, self.leash = os.pipe()
-        record = _memory("mojoview-crash", RECORD_BYTES)
+        record = _memory("mojoview-post", POST_BYTES)
         self.log = _memory("mojoview-output", 0)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)
+        self.post = Post(record, self.channel.fileno(), False)
         self.record = mmap.mmap(record, RECORD_BYTES)
-        self._words = memoryview(self.record).cast("Q")  # crash.h
-        self._timeout: float | None = None
         try:
             self.process = _start(theirs.fileno(), leash, record, self.log)
         except OSError as error:
@@ -92,7 +87,7 @@ class WorkerProcess:
         if self.arena is None or self.arena.nbytes < nbytes:
             larger = Arena(nbytes)
             self.drop_arena()
-            self.arena, self._new_arena = larger, True
+            self.arena, self.new_arena = larger, True
         return self.arena
 
     def drop_arena(self) -> None:
@@ -108,48 +103,23 @@ class WorkerProcess:
 
     def forget_routes(self) -> None:
         """The worker is told of all arrays anew."""
-        self.layouts.clear()
         self.routes.clear()
 
-    def ask(self, timeout: float | None, passport: Passport, route: int, *details: Any) -> None:
-        """Sends a call whose answer may take `timeout`; `ConnectionError` where the worker is gone."""
-        number = self.kernels.get(passport.key)
-        news = None
-        if number is None:
-            number, news = self._numbers, passport
-            self._numbers += 1
-        self._wait(timeout)
-        fd = self.arena.segment.fileno() if self._new_arena and self.arena else -1
-        send(self.channel, (number, news, route, *details), fd)
-        self._new_arena = False
-        self._asked = (passport.key, number, route)
+    def ask(self, timeout: float | None, message: Any) -> None:
+        """Sends a call in full, within `timeout`; TimeoutError, or ConnectionError where the worker is gone."""
+        self.channel.settimeout(timeout)
+        fd = self.arena.segment.fileno() if self.new_arena and self.arena else -1
+        self.post.send(LONG)
+        send(self.channel, message, fd)
 
-    def repeat(self, timeout: float | None, route: int, values: tuple[Any, ...]) -> None:
-        """The same for a call like one that it has made; only `values` are new."""
-        self._wait(timeout)
-        self._asked = None
-        only_arrays = values.count(None) == len(values)
-        self.channel.sendall(REPEAT.pack(AGAIN, route) if only_arrays else packed((route, values)))
-
-    def _wait(self, timeout: float | None) -> None:
-        if timeout != self._timeout:
-            self.channel.settimeout(timeout)
-            self._timeout = timeout
-
-    def answer(self) -> tuple[bool, Any]:
+    def answer(self, timeout: float | None) -> tuple[bool, Any]:
         """The reply; TimeoutError where there is none in time, EOFError or ConnectionError where the worker is gone."""
-        data = self.channel.recv(SHORT)
-        done, value = (True, None) if data == DONE else unpack(self.channel, data)
-        if done and self._asked is not None:  # what it was told of it has understood
-            key, number, route = self._asked
-            self.kernels[key] = number
-            self.routes.add(route)
+        if self.post.receive(timeout) != LONG:
+            (value,) = self.post.values()
+            return True, value
+        self.channel.settimeout(timeout)
+        (done, value), _ = receive(self.channel)
         return bool(done), value
-
-    def begin(self) -> int:
-        """Forgets refused allocations; how many calls it has begun so far."""
-        self._words[1] = 0
-        return self._words[0]
 
     def autopsy(self) -> Autopsy:
         return read_record(self.record)
@@ -196,8 +166,8 @@ class WorkerProcess:
         self.channel.close()
         os.close(self.leash)
         os.close(self.log)
-        self._words.release()
         self.record.close()
+        del self.post
         self.drop_arena()
 
 

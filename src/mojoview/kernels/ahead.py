@@ -31,6 +31,7 @@ from mojoview.memory.errors import (
     KernelError,
     MojoViewError,
 )
+from mojoview.memory.timeouts import seconds_of
 
 __all__ = ["Target", "compile_library", "description_path", "read_description"]
 
@@ -144,6 +145,7 @@ def compile_library(source: str | os.PathLike[str], output: str | os.PathLike[st
     -----
     Library and signatures appear when both are complete. Thread safety: may be called from any thread.
     """
+    timeout = seconds_of(timeout, "compile")
     target, asked, output = Target.of(target_triple, target_cpu), Path(output), Path(output).absolute()
     if any(flag.startswith("--target-cpu") for flag in flags):
         raise ArgumentError("compile: give the CPU with --target-cpu of its own, not among the flags")

@@ -24,6 +24,7 @@ from mojoview.kernels.module import KernelModule
 from mojoview.kernels.source import outline
 from mojoview.kernels.stamps import recall, remember
 from mojoview.memory.errors import ArgumentError, KernelAttributeError, KernelImportError, MojoViewError
+from mojoview.memory.timeouts import seconds_of
 
 __all__ = ["Hook", "KernelLoader", "enable_hook"]
 
@@ -79,9 +80,7 @@ def enable_hook(*, flags: Sequence[str] = (), progress: Callable[[str], None] | 
         raise ArgumentError(f"enable_hook(): flags: expected a sequence of strings, got {flags!r}")
     if progress is not None and not callable(progress):
         raise ArgumentError(f"enable_hook(): progress: expected a callable, got {type(progress).__name__}")
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
-        raise ArgumentError(f"enable_hook(): timeout: expected a number of seconds from 0, got {timeout!r}")
-    hook = Hook(tuple(flags), progress, timeout)
+    hook = Hook(tuple(flags), progress, seconds_of(timeout, "enable_hook()"))
     with _changing:
         finders = sys.meta_path
         places = (k for k, finder in enumerate(finders) if finder is PathFinder or isinstance(finder, Hook))

@@ -8,7 +8,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from numbers import Real
 from pathlib import Path
 
 from mojoview.kernels.build import Build
@@ -18,6 +17,7 @@ from mojoview.kernels.exports import Exports
 from mojoview.kernels.module import KernelModule, Places
 from mojoview.kernels.opening import open_library
 from mojoview.memory.errors import ArgumentError, KernelCompileError, KernelError, MojoViewError
+from mojoview.memory.timeouts import seconds_of
 
 __all__ = ["load"]
 
@@ -102,8 +102,7 @@ def load(path: Path_ | Sequence[Path_] | None = None, *, source: str | None = No
         raise ArgumentError(f"load(): debug: expected a bool, got {type(debug).__name__}")
     if progress is not None and not callable(progress):
         raise ArgumentError(f"load(): progress: expected a callable, got {type(progress).__name__}")
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout >= 0:
-        raise ArgumentError(f"load(): timeout: expected a number of seconds from 0, got {timeout!r}")
+    timeout = seconds_of(timeout, "load()")
     build = Build.of(path, flags, find_compiler(), source=source, name=name, debug=debug)
     cache, key = _open_cache(), build.key()
     for _ in range(ATTEMPTS):

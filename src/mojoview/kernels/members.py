@@ -9,6 +9,7 @@ from threading import Lock, RLock
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from mojoview.memory.errors import ArgumentError, MemberError, WaitTimeout
+from mojoview.memory.timeouts import seconds_of
 
 __all__ = ["python_attribute", "python_callable"]
 
@@ -132,9 +133,7 @@ class python_callable(Generic[T]):
     def __init__(self, function: Callable[[Any], T], /, *, timeout: float = 600.0):
         if not callable(function):
             raise ArgumentError(f"python_callable(): expected a callable, got {type(function).__name__}")
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
-            raise ArgumentError(f"python_callable(): timeout: expected a number of seconds from 0, got {timeout!r}")
-        self.function, self.timeout = function, timeout
+        self.function, self.timeout = function, seconds_of(timeout, "python_callable()")
         self.__doc__ = function.__doc__
         self._name = getattr(function, "__name__", "member")
         self._lock = Lock()
@@ -161,7 +160,7 @@ class python_callable(Generic[T]):
             turn, users = self._computing.setdefault(key, (RLock(), [0]))
             users[0] += 1
         try:
-            if not turn.acquire(timeout=min(self.timeout, 1e6)):
+            if not turn.acquire(timeout=self.timeout):
                 raise WaitTimeout(f"{type(instance).__name__}.{self._name}: another thread has been computing it for"
                                   f" {self.timeout:g} s")
             try:

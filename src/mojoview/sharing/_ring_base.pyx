@@ -15,6 +15,7 @@ from mojoview.sharing.ring_io cimport *
 import operator
 
 from mojoview.memory.errors import ArgumentError, Busy, ClosedError, CorruptHeader, NotOwnerError, PeerGone
+from mojoview.memory.timeouts import seconds_of
 from mojoview.sharing._segment import byte_locked, lock_byte
 
 MODES = {"spsc": MV_RING_SPSC, "mpsc": MV_RING_MPSC, "broadcast": MV_RING_BROADCAST, "recorder": MV_RING_RECORDER}
@@ -58,15 +59,11 @@ cpdef uint64_t deadline_of(object timeout) except? 0:
 
     CLOCK_MONOTONIC of the end of a wait; 0 = only look.
     """
+    cdef double seconds
     if timeout is None:
         return UINT64_MAX
-    try:
-        seconds = float(timeout)
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1.0
-    if not seconds >= 0:
-        raise ArgumentError(f"timeout={timeout!r}: expected seconds, 0 or more, or None")
-    return mv_monotonic_ns() + <uint64_t>min(seconds * 1e9, 9e18) if seconds else 0
+    seconds = seconds_of(timeout, "ring")
+    return mv_monotonic_ns() + <uint64_t>(seconds * 1e9) if seconds else 0
 
 
 def format_ring(Segment segment, int64_t offset, uint64_t start, uint64_t seq, bint ticks):

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from mojoview.memory.errors import ArgumentError, ShapeError
+from mojoview.memory.timeouts import seconds_of
 
 __all__ = ["deadline", "extents", "permissions", "whole"]
 
@@ -30,14 +31,8 @@ def permissions(operation: str, mode: Any) -> int:
 
 
 def deadline(operation: str, timeout: Any, now_ns: int) -> int | None:
-    """`now_ns` and `timeout` seconds later; None = never, for a timeout of None or of centuries."""
-    if timeout is None:
-        return None
-    if isinstance(timeout, str | bytes) or not hasattr(timeout, "__float__"):
-        raise ArgumentError(f"{operation}: expected timeout to be seconds or None, got {type(timeout).__name__}")
-    if not timeout >= 0:
-        raise ArgumentError(f"{operation}: expected a timeout of 0 or more seconds, got {timeout!r}")
-    return None if timeout >= 2**33 else now_ns + int(timeout * 1e9)
+    """`now_ns` and `timeout` seconds later; None = never."""
+    return None if timeout is None else now_ns + int(seconds_of(timeout, operation) * 1e9)
 
 
 def extents(operation: str, shape: Any) -> tuple[int, ...]:

@@ -335,12 +335,11 @@ def require_params(segment: Segment, operation: str, sound: bool) -> None:
 
 def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
+    deadline = arguments.deadline("attach()", timeout, time.monotonic_ns())
     fault, facts = _segment.inspect(fd)
-    if fault == "unfinished":
-        deadline = arguments.deadline("attach()", timeout, time.monotonic_ns())
-        while fault == "unfinished" and (deadline is None or time.monotonic_ns() < deadline):
-            time.sleep(0.001)
-            fault, facts = _segment.inspect(fd)
+    while fault == "unfinished" and (deadline is None or time.monotonic_ns() < deadline):
+        time.sleep(0.001)
+        fault, facts = _segment.inspect(fd)
     label = "anonymous segment" if name is None else f"segment {name!r}"
     if fault == "ok":
         if not any_boot and facts["boot_id"] != _segment.this_boot():
