@@ -7,6 +7,11 @@ trait Elements(Sized, TrivialRegisterPassable):
 
     comptime dtype: DType
     comptime takes_mask: Bool
+    comptime writable: Bool
+
+    def line(self) -> Line[Self.dtype, Self.writable]:
+        """The elements without what is known of their array."""
+        ...
 
     def get(self, i: Int) -> Scalar[Self.dtype]:
         """Element i, as x[i] is."""
@@ -29,10 +34,11 @@ trait WritableElements(Elements):
         ...
 
 
-struct Line[dt: DType, writable: Bool](WritableElements):
+struct Line[dt: DType, writes: Bool](WritableElements):
     """Elements at equal distances, without mask; it borrows the array that it was taken from."""
 
     comptime dtype = Self.dt
+    comptime writable = Self.writes
     comptime takes_mask = False
     var _first: Pointer[Scalar[Self.dtype], MutUntrackedOrigin]
     var _count: Int
@@ -48,6 +54,11 @@ struct Line[dt: DType, writable: Bool](WritableElements):
     def __len__(self) -> Int:
         """Number of elements."""
         return self._count
+
+    @always_inline
+    def line(self) -> Self:
+        """Itself."""
+        return self
 
     @always_inline
     def stride(self) -> Int:

@@ -15,12 +15,18 @@ def apply[
     """
     comptime assert X.dtype == Y.dtype, "apply: the arrays have different dtypes"
     comptime w = simd_width_of[X.dtype]()
-    var n = len(x)
-    if n != len(y):
+    var a = x.line()
+    var b = y.line()
+    var n = len(a)
+    if n != len(b):
         return E_SHAPE
     var i = 0
+    if a.stride() == 1 and b.stride() == 1:  # asked once
+        while i + w <= n:
+            b.store(i, f(a.load[w](i)).cast[Y.dtype]())
+            i += w
     while i < n:
-        y.put_lanes(i, f(x.get_lanes[w](i, n - i)).cast[Y.dtype](), n - i)
+        b.put_lanes(i, f(a.get_lanes[w](i, n - i)).cast[Y.dtype](), n - i)
         i += w
     return OK
 
@@ -36,12 +42,18 @@ def apply[
     """z[i] = f(x[i], y[i]) for elements of one dtype; E_SHAPE where their lengths differ."""
     comptime assert X.dtype == Y.dtype and Y.dtype == Z.dtype, "apply: the arrays have different dtypes"
     comptime w = simd_width_of[X.dtype]()
-    var n = len(x)
-    if n != len(y) or n != len(z):
+    var a = x.line()
+    var b = y.line()
+    var c = z.line()
+    var n = len(a)
+    if n != len(b) or n != len(c):
         return E_SHAPE
     var i = 0
+    if a.stride() == 1 and b.stride() == 1 and c.stride() == 1:  # asked once
+        while i + w <= n:
+            c.store(i, f(a.load[w](i), b.load[w](i).cast[X.dtype]()).cast[Z.dtype]())
+            i += w
     while i < n:
-        var r = f(x.get_lanes[w](i, n - i), y.get_lanes[w](i, n - i).cast[X.dtype]())
-        z.put_lanes(i, r.cast[Z.dtype](), n - i)
+        c.put_lanes(i, f(a.get_lanes[w](i, n - i), b.get_lanes[w](i, n - i).cast[X.dtype]()).cast[Z.dtype](), n - i)
         i += w
     return OK
