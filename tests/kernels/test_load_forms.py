@@ -230,10 +230,12 @@ def test_a_canary_of_a_real_family(parcel):
         canary(3, x)
         assert x.tolist() == [0, 3, 6, 9]
     assert (canary.checked, canary.unchecked, canary.mismatches) == (3, 0, 0)
+    canary = parcel.convert.canary(lambda x, y: np.copyto(y, x), sample=1, on_mismatch="raise")
+    assert canary(np.arange(3.0)).tolist() == [0, 1, 2]  # the output is left out
+    assert (canary.checked, canary.unchecked, canary.mismatches) == (1, 0, 0)
     canary = parcel.convert.canary(lambda x, y: None, sample=1, on_mismatch="raise")
-    with pytest.warns(RuntimeWarning, match="the canary cannot copy these arguments"):
-        assert canary(np.arange(3.0)).tolist() == [0, 1, 2]  # the output is left out
-    assert (canary.checked, canary.unchecked) == (0, 1)
+    with pytest.raises(errors.CanaryError, match="argument 'y'"):
+        canary(np.arange(3.0))
 
 
 @pytest.mark.mojo
