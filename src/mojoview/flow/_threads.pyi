@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
 from typing import Any, final
@@ -48,7 +50,7 @@ class LoopJob(Job):
 class Threads:
     most: int
     capacity: int
-    def __init__(self, most: int, capacity: int) -> None: ...
+    def __new__(cls, most: int, capacity: int) -> Threads: ...
     @property
     def waiting(self) -> int: ...
     def offer(self, job: Job, when_room: Callable[[], object] | None = None) -> bool: ...

@@ -250,7 +250,7 @@ cdef class Threads:
     cdef set jobs               # that wait or run
     cdef bint closed
 
-    def __init__(self, int most, int capacity):
+    def __cinit__(self, int most, int capacity):
         self.most, self.capacity = most, capacity
         self.renew()
 
