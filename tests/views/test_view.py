@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -157,7 +159,8 @@ def test_assignment_equals_numpy_or_fails_as_numpy_does(data):
     key = data.draw(indices(array.shape))
     value = data.draw(st.sampled_from([0, 1, -1, 300, 10**30, 1.5, [1, 2], [[1], [2], [0]], "x", None]))
     ours, theirs = array.copy(), array.copy()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 1.26 still lets integers wrap around
         expected = outcome(theirs.__setitem__, key, value)
         got = outcome(mv.view(ours, writable=True).__setitem__, key, value)
     assert got[0] == expected[0], (got, expected)
