@@ -10,7 +10,7 @@ import pytest
 from peers import compare
 
 import mojoview as mv
-from mojoview.views._arrow_import import from_arrow
+from mojoview.views.arrow._from_arrow import from_arrow
 
 FLAT, SQUARE = np.arange(1_000_000.0), np.arange(12.0).reshape(3, 4)
 FROZEN = np.arange(1000.0)

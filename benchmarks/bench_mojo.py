@@ -17,7 +17,7 @@ from peers import compare
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.kernels.compiler import find_compiler
+from mojoview.loading.mojo.compiler import find_compiler
 
 KERNEL = """from mojoview import E_SHAPE, OK, In, InOut, Status, apply
 

@@ -22,7 +22,7 @@ import pytest
 from peers import QUICK, Table, compare
 
 import mojoview as mv
-from mojoview.sharing import naming
+from mojoview.sharing.segment import naming
 
 ATTITUDE = np.dtype(
     [("t_sample_ns", "i8"), ("t_recv_ns", "i8"), ("q", "f8", 4), ("w", "f8", 3), ("status", "u4"), ("frame", "u4")]

@@ -464,7 +464,7 @@ def bare_c() -> float | None:
                 "-std=gnu11",
                 "-D_GNU_SOURCE",
                 "-O2",
-                f"-I{here.parent / 'src/mojoview/sharing'}",
+                f"-I{here.parent / 'src/mojoview'}",
                 str(here / "ring_pingpong.c"),
                 "-o",
                 str(program),

@@ -109,11 +109,11 @@ def code_of(path: Path) -> str:
 
 def one_home_of_numpys_c_api(package: Path) -> Iterator[str]:
     """NumPy's C-API is used in the two headers that read the fields of arrays, and nowhere else."""
-    home = ("kernels/ndarray.h", "kernels/plain.h")
+    home = ("calls/ndarray.h", "calls/fast_path.h")
     use = r"\bcimport\s+numpy\b|from\s+numpy\s+cimport|<numpy/|\bPyArray_\w+\(|\bimport_array\b"
     for path in files(package, ".pyx", ".pxd", ".h", ".c"):
         if path.relative_to(package).as_posix() not in home and re.search(use, code_of(path)):
-            yield f"{path.relative_to(package)}: NumPy's C-API belongs in kernels/ndarray.h"
+            yield f"{path.relative_to(package)}: NumPy's C-API belongs in calls/ndarray.h"
 
 
 def pandas_only_in_frames(package: Path) -> Iterator[str]:

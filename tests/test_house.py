@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="the tests run with
 PLANTS = {
     house.ranks: [
         ("memory/_dtype.py", "\ndef f():\n    from mojoview.views import view\n"),
-        ("views/open.py", "\nimport mojoview.kernels\n"),
-        ("views/_view.pyx", "\nfrom mojoview.kernels._call cimport Kernel\n"),
+        ("views/dispatch.py", "\nimport mojoview.kernels\n"),
+        ("views/_view.pyx", "\nfrom mojoview.calls._kernel cimport Kernel\n"),
         ("views/_geometry.pxd", "\nfrom mojoview.frames cimport x\n"),
-        ("kernels/signature.py", "\nfrom mojoview.sharing import share\n"),
+        ("calls/signature.py", "\nfrom mojoview.sharing import share\n"),
         ("frames/__init__.py", "\nimport mojoview\n"),
-        ("views/open.py", "\nfrom . import _view as v\n"),
-        ("kernels/signature.py", "\nfrom mojoview import view\n"),
+        ("views/dispatch.py", "\nfrom . import _view as v\n"),
+        ("calls/signature.py", "\nfrom mojoview import view\n"),
         ("views/_acquire.pyx", "\ndef g():\n    from mojoview.kernels import (\n        sum,\n    )\n"),
     ],
     house.one_caller_of_get_buffer: [
@@ -36,27 +36,27 @@ PLANTS = {
     house.one_home_of_numpys_c_api: [
         ("views/_view.pyx", "\ncimport numpy as cnp\n"),
         ("memory/_lease.pyx", "\nfrom numpy cimport ndarray\n"),
-        ("kernels/numeric.h", "\n#include <numpy/arrayobject.h>\n"),
+        ("compute/numeric.h", "\n#include <numpy/arrayobject.h>\n"),
     ],
     house.pandas_only_in_frames: [
-        ("views/open.py", "\ndef f():\n    import pandas as pd\n"),
-        ("kernels/signature.py", "\nfrom pandas import Series\n"),
+        ("views/dispatch.py", "\ndef f():\n    import pandas as pd\n"),
+        ("calls/signature.py", "\nfrom pandas import Series\n"),
     ],
     house.a_stub_beside_every_extension: [("views/_new.pyx", "x = 1\n")],
     house.sorted_public_names: [
-        ("views/open.py", '\n__all__ = ["view", "from_ptr"]\n'),
-        ("views/open.py", '\n__all__ = ["view", "view"]\n'),
+        ("views/dispatch.py", '\n__all__ = ["view", "from_ptr"]\n'),
+        ("views/dispatch.py", '\n__all__ = ["view", "view"]\n'),
     ],
     house.rooms_say_what_they_are_for: [("cuda/__init__.py", '"""Flows."""\n')],
     house.no_textual_include: [("views/_view.pyx", '\ninclude "more.pxi"\n'), ("views/more.pxi", "x = 1\n")],
     house.no_long_file: [("views/long.py", "x = 1\n" * 601)],
     house.errors_live_in_the_tree: [
-        ("views/open.py", "\nclass OtherError(ValueError):\n    pass\n"),
-        ("views/open.py", '\ndef f():\n    raise ValueError("x")\n'),
-        ("views/_export.pyx", "\ndef f():\n    raise TypeError(5)\n"),
+        ("views/dispatch.py", "\nclass OtherError(ValueError):\n    pass\n"),
+        ("views/dispatch.py", '\ndef f():\n    raise ValueError("x")\n'),
+        ("views/_buffer.pyx", "\ndef f():\n    raise TypeError(5)\n"),
     ],
     house.no_traces_of_a_machine: [
-        ("views/open.py", f"\n# see {Path('/', 'root', 'notes')}\n"),
+        ("views/dispatch.py", f"\n# see {Path('/', 'root', 'notes')}\n"),
         ("views/layout.h", f'\n/* "{Path("/", "tmp", "x")}" */\n'),
     ],
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.install import missing_build_tool, run
 
-from mojoview.kernels.compiler import find_compiler
-from mojoview.kernels.elf import read_elf
+from mojoview.loading.mojo.compiler import find_compiler
+from mojoview.loading.elf import read_elf
 
 SOURCE = Path(__file__).parent / "kernel_package"
 

@@ -11,8 +11,8 @@ from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.frames import register as _register
-from mojoview.kernels.asynchrony import make_asynchronous as _make_asynchronous
-from mojoview.kernels.signature import Param, Signature
+from mojoview.calls.asynchrony import make_asynchronous as _make_asynchronous
+from mojoview.calls.signature import Param, Signature
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
@@ -36,17 +36,17 @@ from mojoview.memory.errors import (
 from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
 if TYPE_CHECKING:
-    from mojoview.flow import safe_call
-    from mojoview.kernels._family import KernelFamily
-    from mojoview.kernels.decorator import kernel
-    from mojoview.kernels.failures import ErrorTable
-    from mojoview.kernels.hook import enable_hook
-    from mojoview.kernels.include import get_mojo_include
-    from mojoview.kernels.library import load_library
-    from mojoview.kernels.loader import load
-    from mojoview.kernels.members import python_attribute, python_callable
-    from mojoview.kernels.module import KernelModule
-    from mojoview.kernels.pointers import from_function
+    from mojoview.safety import safe_call
+    from mojoview.calls._overloads import KernelFamily
+    from mojoview.loading.mojo.decorator import kernel
+    from mojoview.calls.errors import ErrorTable
+    from mojoview.loading.mojo.hook import enable_hook
+    from mojoview.loading.mojo.include_path import get_mojo_include
+    from mojoview.loading.c.library import load_library
+    from mojoview.loading.mojo.load import load
+    from mojoview.loading.members import python_attribute, python_callable
+    from mojoview.loading.module import KernelModule
+    from mojoview.loading.c.pointers import from_function
     from mojoview.sharing import (
         Pool,
         SegmentInfo,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         share,
         unlink,
     )
-    from mojoview.sharing.ring import Ring
+    from mojoview.sharing.ring.ring import Ring
 
 __all__ = [
     "BorrowError",
@@ -119,19 +119,19 @@ __all__ = [
 
 # Where these are defined they bring the compiler's machinery with them.
 _LATER = {
-    "ErrorTable": "mojoview.kernels.failures",
-    "KernelFamily": "mojoview.kernels._family",
-    "KernelModule": "mojoview.kernels.module",
-    "enable_hook": "mojoview.kernels.hook",
-    "get_mojo_include": "mojoview.kernels.include",
-    "kernel": "mojoview.kernels.decorator",
-    "load": "mojoview.kernels.loader",
-    "python_attribute": "mojoview.kernels.members",
-    "python_callable": "mojoview.kernels.members",
-    "from_function": "mojoview.kernels.pointers",
-    "load_library": "mojoview.kernels.library",
-    "Ring": "mojoview.sharing.ring",
-    "safe_call": "mojoview.flow",
+    "ErrorTable": "mojoview.calls.errors",
+    "KernelFamily": "mojoview.calls._overloads",
+    "KernelModule": "mojoview.loading.module",
+    "enable_hook": "mojoview.loading.mojo.hook",
+    "get_mojo_include": "mojoview.loading.mojo.include_path",
+    "kernel": "mojoview.loading.mojo.decorator",
+    "load": "mojoview.loading.mojo.load",
+    "python_attribute": "mojoview.loading.members",
+    "python_callable": "mojoview.loading.members",
+    "from_function": "mojoview.loading.c.pointers",
+    "load_library": "mojoview.loading.c.library",
+    "Ring": "mojoview.sharing.ring.ring",
+    "safe_call": "mojoview.safety",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),
     "mojoview.sharing",
@@ -182,9 +182,9 @@ def get_include() -> str:
 
 
 def _asynchronous() -> object:
-    from mojoview.flow import asynchronous
+    from mojoview.flow.asynchronous import futures
 
-    return asynchronous
+    return futures
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -198,7 +198,7 @@ def load_ipython_extension(shell: Any) -> None:
     -----
     Thread safety: the thread of the shell.
     """
-    from mojoview.kernels.notebook import Magics
+    from mojoview.loading.mojo.notebook import Magics
 
     Magics(shell).register()
 

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from mojoview.cli.main import main
-from mojoview.kernels.cache import SOURCES, STAMPS, Cache
-from mojoview.kernels.exports import Exports
-from mojoview.kernels.signature import Param, Signature
+from mojoview.loading.mojo.cache import SOURCES, STAMPS, Cache
+from mojoview.loading.mojo.exports import Exports
+from mojoview.calls.signature import Param, Signature
 from mojoview.memory import _lease, errors
 
 

@@ -13,7 +13,7 @@ import mojoview as mv
 from mojoview.cli import bench, demo, doctor
 from mojoview.cli.main import main
 from mojoview.cli.report import emit, table
-from mojoview.kernels.compiler import find_compiler
+from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.memory.errors import CompilerNotFound, MojoViewError
 
 needs_flights = pytest.mark.skipif(
@@ -46,7 +46,7 @@ def test_doctor_reports_a_pandas_that_differs(monkeypatch, capsys):
 
 
 def test_doctor_without_a_compiler(monkeypatch, capsys):
-    from mojoview.kernels import compiler
+    from mojoview.loading.mojo import compiler
 
     monkeypatch.setattr(compiler, "find_compiler", lambda required=True: None)
     assert main(["doctor"]) == 0

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from mojoview cimport mv_desc, mv_view_drop, mv_view_hold
-from mojoview.sharing.latch cimport MV_LATCH_READ, mv_latch_of_segment, mv_latch_read, mv_latch_ref
+from mojoview.sharing.state.latch cimport MV_LATCH_READ, mv_latch_of_segment, mv_latch_read, mv_latch_ref
 
 
 def follow(memory, uint64_t last):

@@ -16,8 +16,8 @@ from support.process import run_code
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.flow import asynchronous
-from mojoview.flow.asynchronous import BRIEF, SMALL, KernelFuture, Threads
+from mojoview.flow.asynchronous import futures as asynchronous
+from mojoview.flow.asynchronous.futures import BRIEF, SMALL, KernelFuture, Threads
 from mojoview.memory import errors
 
 BIG = np.arange(100_000.0)
@@ -327,7 +327,7 @@ def test_anyio(backend, threads):
 def test_kernels_alone_say_what_is_missing():
     code = (
         "import sys, types, mojoview\n"
-        "from mojoview.kernels import asynchrony, sum\n"
+        "from mojoview.calls import asynchrony; from mojoview.kernels import sum\n"
         "asynchrony._provider = None\n"
         "try: sum.submit(b'abc')\n"
         "except mojoview.KernelError as error: print(error)\n"

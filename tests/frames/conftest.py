@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mojoview.frames import _blocks
+from mojoview.frames import blocks
 
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
@@ -37,9 +37,9 @@ def cow_on():
 def route(request, monkeypatch):
     """Through pandas' block manager, and through its public calls as if the self-test had failed."""
     if request.param == "public":
-        monkeypatch.setattr(_blocks, "INTERNALS", False)
+        monkeypatch.setattr(blocks, "INTERNALS", False)
     else:
-        assert _blocks.INTERNALS, _blocks.INTERNALS_ERROR
+        assert blocks.INTERNALS, blocks.INTERNALS_ERROR
     return request.param
 
 

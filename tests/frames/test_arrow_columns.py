@@ -13,7 +13,7 @@ import pytest
 from mojoview import kernels
 from mojoview.frames import ColumnView
 from mojoview.memory.errors import DTypeError, MaskError, ReadOnlyError, ZeroCopyError
-from mojoview.views.chunked import ChunkedView
+from mojoview.views.arrow.chunked import ChunkedView
 
 pa = pytest.importorskip("pyarrow", reason="Arrow-backed columns need pyarrow")
 

@@ -11,7 +11,7 @@ import pytest
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.frames import _blocks, to_frame
+from mojoview.frames import blocks as _blocks, to_frame
 from mojoview.memory._lease import live_leases
 
 pa = pytest.importorskip("pyarrow", reason="the hops go through Arrow")

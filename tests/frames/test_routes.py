@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mojoview.frames import _blocks, self_test
+from mojoview.frames import blocks as _blocks, self_test
 from mojoview.memory.errors import FrameError, MaskError
 
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])

@@ -15,7 +15,7 @@ import pytest
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import naming
+from mojoview.sharing.segment import naming
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="the frames here are pandas 3's")

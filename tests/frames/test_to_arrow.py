@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mojoview.frames import _blocks, to_series
+from mojoview.frames import blocks as _blocks, to_series
 from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import DTypeError, LayoutError, MaskError, ZeroCopyError
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mojoview as mv
-from mojoview.frames import _blocks, to_frame, to_series
+from mojoview.frames import blocks, to_frame, to_series
 from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import (
     ArgumentError,
@@ -21,7 +21,7 @@ from mojoview.memory.errors import (
     ReleasedError,
     ShapeError,
 )
-from mojoview.views._assembly import with_mask
+from mojoview.views._construct import with_mask
 
 DTYPES = {
     "float64": lambda: pd.Series([1.5, np.nan, 3.0]),
@@ -106,7 +106,7 @@ def test_memory_outlives_every_view_and_frame(cow):
     del v, df
     gc.collect()
     assert column.tolist() == [42.0, 1.0, 2.0, 3.0, 4.0]
-    if cow and _blocks.INTERNALS:
+    if cow and blocks.INTERNALS:
         column.iloc[1] = -1.0
         assert (column.iloc[1], array[1]) == (-1.0, 1.0)
     del column
@@ -117,10 +117,10 @@ def test_memory_outlives_every_view_and_frame(cow):
 def test_a_pin_ends_with_the_memory(cow_on):
     before, array = live_leases(), np.arange(3.0)
     df = to_frame({"x": mv.view(array)})
-    block = _blocks.locate_block(df, 0)[0]
+    block = blocks.locate_block(df, 0)[0]
     assert block.refs.has_reference()
     df.iloc[0, 0] = 9.0
-    fresh = _blocks.locate_block(df, 0)[0]
+    fresh = blocks.locate_block(df, 0)[0]
     assert fresh is not block
     assert not fresh.refs.has_reference()
     del block
@@ -133,7 +133,7 @@ def test_a_pin_ends_with_the_memory(cow_on):
 def test_the_source_frame_is_pinned_while_the_new_one_lives(cow_on):
     df = pd.DataFrame({"x": [1.0, 2.0]})
     made = df.mojo.view().to_pandas()
-    assert _blocks.locate_block(df, 0)[0].refs.has_reference()
+    assert blocks.locate_block(df, 0)[0].refs.has_reference()
     with pytest.raises(MojoViewError), df.mojo.lease("x"):
         pass
     del made

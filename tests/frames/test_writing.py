@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mojoview as mv
-from mojoview.frames import _blocks
+from mojoview.frames import blocks
 from mojoview.memory.errors import (
     ArgumentError,
     ColumnError,
@@ -46,7 +46,7 @@ def test_lease_writes_into_the_column(label, cow_on, address):
     assert v.closed
     assert df[label].tolist()[1] == 50
     assert address(df, df.columns.get_loc(label)) == at
-    assert not _blocks._leased
+    assert not blocks._leased
     with df.mojo.lease(label) as v:
         v[:] = 0
     assert df[label].tolist() == [0, 0, 0]
@@ -107,7 +107,7 @@ def test_lease_refuses_what_is_shared_and_detach_copies(share, cow_on):
     with pytest.raises(SharedError, match=r"'a'.*detach") as caught, df.mojo.lease("a"):
         pass
     assert isinstance(caught.value, BufferError)
-    assert not _blocks._leased
+    assert not blocks._leased
     with df.mojo.lease("a", detach=True) as v:
         v[0] = 99.0
     assert df["a"].tolist() == [99.0, 2.0, 3.0]
@@ -132,7 +132,7 @@ def test_lease_notices_sharing_at_the_end(cow_on):
         kept = df.copy(deep=False)
     assert kept is not None
     assert v.closed
-    assert not _blocks._leased
+    assert not blocks._leased
 
 
 def test_lease_notices_a_replaced_column(cow_on):
@@ -166,7 +166,7 @@ def test_an_error_inside_the_block_passes_and_carries_what_else_went_wrong(cow_o
         raise KeyError("mine")
     assert v.closed
     assert any("moved the column" in note for note in caught.value.__notes__)
-    assert not _blocks._leased
+    assert not blocks._leased
 
 
 def test_views_of_a_leased_block_are_refused(cow_on):
@@ -213,7 +213,7 @@ def test_lease_refuses_what_it_cannot_write(cow_on):
             pass
     with pytest.raises(ColumnError, match="'zz'"):
         df.mojo.lease("zz")
-    assert not _blocks._leased
+    assert not blocks._leased
 
 
 def test_lease_of_a_series(cow_on):
@@ -227,7 +227,7 @@ def test_lease_of_a_series(cow_on):
 
 
 def test_lease_needs_the_internals(cow_on, monkeypatch):
-    monkeypatch.setattr(_blocks, "INTERNALS", False)
+    monkeypatch.setattr(blocks, "INTERNALS", False)
     with pytest.raises(FrameError, match="internals"), make().mojo.lease("a"):
         pass
 

@@ -13,7 +13,7 @@ import mojoview as mv
 from mojoview.memory._dtype import as_dtype, dtype_info, dtype_of_code
 from mojoview.memory._lease import live_leases
 from mojoview.memory._status import error_for_status
-from mojoview.views._assembly import adopt, same, with_mask
+from mojoview.views._construct import adopt, same, with_mask
 
 
 class Liar:

@@ -23,6 +23,19 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
+def changed_copy(folder: Path, changes: dict[str, dict[str, str]]) -> Path:
+    """Copy the package's C files to `folder`, with replacements (file -> old text -> new text), each found once."""
+    for path in PACKAGE.rglob("*.[ch]"):
+        name = path.relative_to(PACKAGE).as_posix()
+        text = path.read_text()
+        for old, new in changes.get(name, {}).items():
+            assert text.count(old) == 1, f"{name} has changed: adapt the mutant"
+            text = text.replace(old, new)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
 def run_c(
     source: str,
     directory: Path,
@@ -30,17 +43,15 @@ def run_c(
     flavour: str = "plain",
     sources: tuple[str, ...] = (),
     args: tuple[str, ...] = (),
-    folders: tuple[Path, ...] = (),
+    package: Path = PACKAGE,
 ) -> str:
     """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output.
 
-    Headers are looked for in `folders` first.
+    Headers and sources come from `package`, the package or a changed copy of it.
     """
     program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    rooms = [PACKAGE / room for room in ("memory", "views", "sharing", "kernels")]
-    include = [f"-I{folder}" for folder in (*folders, *rooms)]
-    inputs = [str(NATIVE / source), *[str(PACKAGE / s) for s in sources]]
-    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *include]
+    inputs = [str(NATIVE / source), *[str(package / s) for s in sources]]
+    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], f"-I{package}"]
     command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]
     for step in (command, [str(program), *args]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)

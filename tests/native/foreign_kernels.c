@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "abi.h"
+#include "memory/abi.h"
 
 /* Writes all that it received to `out`, as doubles: integers and floating numbers mixed, most of them on the stack. */
 int32_t mixed(int8_t a, double b, uint16_t c, float d, const mv_desc *out, int64_t e, uint64_t f, float g, double h, bool i, int32_t j,

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "builtin.h"
-#include "checks.h"
-#include "registers.h"
-#include "strided.h"
+#include "compute/builtin.h"
+#include "calls/checks.h"
+#include "calls/registers.h"
+#include "compute/walk.h"
 
 #define CHECK(what) \
     do { \

@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <sys/wait.h>
 
-#include "latch.h"
-#include "parking.h"
+#include "sharing/state/latch.h"
+#include "memory/futex_wait.h"
 
 #define CHECK(truth) \
     do { if (!(truth)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth); abort(); } } while (0)

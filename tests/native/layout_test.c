@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "views/layout.h"
 
 #define CHECK(condition)                                                                        \
     do {                                                                                        \

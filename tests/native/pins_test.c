@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #define MV_FAILPOINTS
-#include "pins.h"
+#include "sharing/snapshot/slots.h"
 
 #include <pthread.h>
 #include <sched.h>

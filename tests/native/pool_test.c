@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "pool.h"
+#include "calls/pool.h"
 
 #define CHECK(what) \
     do { \

@@ -36,7 +36,7 @@ def program(source: str, flavour: str = "plain", compiler: str = "gcc", flags: t
     if flavour == "threads" and compiler == "gcc":
         flags = (*flags, "-Wno-tsan")  # it warns that it does not model fences: every word that is shared is atomic
     target = Path(_PLACE.name) / "_".join([Path(source).stem, compiler, flavour, *(f.replace("/", "+") for f in flags)])
-    include = [f"-I{PACKAGE / room}" for room in ("memory", "sharing")]
+    include = [f"-I{PACKAGE}"]
     options = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], *flags, *include]
     command = [compiler, *options, str(NATIVE / source), "-o", str(target), "-pthread", "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment(), check=False)
@@ -54,7 +54,7 @@ def emulated(source: str) -> list[str]:
     if shutil.which(compiler) is None or runner is None:
         pytest.skip(f"{compiler} or qemu-aarch64 is not installed")
     target = Path(_PLACE.name) / f"{Path(source).stem}_aarch64"
-    include = [f"-I{PACKAGE / room}" for room in ("memory", "sharing")]
+    include = [f"-I{PACKAGE}"]
     command = [
         compiler,
         "-std=gnu11",

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "latch.h"
-#include "platform.h"
+#include "sharing/state/latch.h"
+#include "memory/platform.h"
 
 int main(int argc, char **argv) {
     uint64_t record[512], last = 0, number = 0, time_ns, retries = 0, reads = 0, k;

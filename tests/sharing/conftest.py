@@ -8,7 +8,7 @@ import pytest
 from support.descriptors import open_files
 
 from mojoview.memory._lease import live_leases
-from mojoview.sharing import naming
+from mojoview.sharing.segment import naming
 
 
 def mappings() -> int:

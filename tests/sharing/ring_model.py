@@ -2,7 +2,7 @@
 consumer, with any of
 them dying at any step and another taking its place.
 
-One step is one access to shared memory, as in `ring_mpsc.h`; a position counts lines, a frame is one or two of them.
+One step is one access to shared memory, as in `sharing/ring/mpsc.h`; a position counts lines, a frame is one or two of them.
 What must hold:
 
 * only committed frames are delivered, each at least once, each producer's in order;

@@ -15,7 +15,7 @@ from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import handover, naming
+from mojoview.sharing.segment import naming, transfer
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -238,8 +238,8 @@ def test_any_kind_goes_through_a_socket(name):
         here, there = socket.socketpair()
         with here, there:
             for handle in (shared, state):
-                handover.send_segment(here, handle.segment)
-                other = arrays.attach_kind(handover.receive_segment(there))
+                transfer.send_segment(here, handle.segment)
+                other = arrays.attach_kind(transfer.receive_segment(there))
                 assert type(other) is type(handle)
                 other.close()
 

@@ -204,7 +204,7 @@ def test_a_read_that_gives_up_leaves_no_mixture(monkeypatch):
         raw = np.asarray(state.segment.view(4096, (512,), "u8", writable=True))
         raw[16] = raw[16 + 66] = 1  # both marks odd: as if the writer were always in the middle
         now = iter(range(100))
-        monkeypatch.setattr("mojoview.sharing._state.time.monotonic", lambda: next(now))
+        monkeypatch.setattr("mojoview.sharing.state._state.time.monotonic", lambda: next(now))
         with pytest.raises(errors.WaitTimeout, match="lapped"):
             reader.refresh()
         assert (reader.number, reader.out["words"].any(), reader.age_ns, reader.retries > 0) == (0, False, None, True)

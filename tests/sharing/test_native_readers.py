@@ -11,7 +11,7 @@ from native import build, programs
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import naming
+from mojoview.sharing.segment import naming
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "state_reader.mojo"
 

@@ -9,8 +9,8 @@ import pytest
 
 from mojoview import Ring
 from mojoview.memory import errors
-from mojoview.sharing._batch import Batch, Frame
-from mojoview.sharing.ring import Claim
+from mojoview.sharing.ring._batch import Batch, Frame
+from mojoview.sharing.ring.ring import Claim
 
 
 @pytest.fixture

@@ -10,25 +10,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from native.build import NATIVE, PACKAGE, changed_copy
 
-NATIVE = Path(__file__).parent.parent / "native"
-SOURCES = Path(__file__).parents[2] / "src" / "mojoview" / "sharing"
 TESTS = ["crc", "wrap", "unblock", "flip", "hostile", "spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
 # Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves
 # nothing.
 MUTANTS = {
-    "tail": ("ring_spsc.h", "mv_st(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
-    "head": ("ring_spsc.h", "mv_st(&r->ctl->head, upto, memory_order_release)", "spsc"),
-    "reader's tail": ("ring_spsc.h", "uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);", "spsc"),
+    "tail": ("sharing/ring/spsc.h", "mv_st(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
+    "head": ("sharing/ring/spsc.h", "mv_st(&r->ctl->head, upto, memory_order_release)", "spsc"),
+    "reader's tail": ("sharing/ring/spsc.h", "uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);", "spsc"),
     "writer's head": (
-        "ring_spsc.h",
+        "sharing/ring/spsc.h",
         "uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
         "spsc",
     ),
-    "commit": ("ring_mpsc.h", "mv_st(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
+    "commit": ("sharing/ring/mpsc.h", "mv_st(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
     "reader's commit": (
-        "ring_mpsc.h",
+        "sharing/ring/mpsc.h",
         "mv_ld(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
         "mpsc",
     ),
@@ -37,7 +36,7 @@ MUTANTS = {
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
-def build(folder: Path, flags: list[str], headers: Path = SOURCES) -> Path:
+def build(folder: Path, flags: list[str], headers: Path = PACKAGE) -> Path:
     program = folder / "ring_test"
     command = [
         "cc",
@@ -52,7 +51,6 @@ def build(folder: Path, flags: list[str], headers: Path = SOURCES) -> Path:
         "-Wno-tsan",
         *flags,
         f"-I{headers}",
-        f"-I{SOURCES}",
         str(NATIVE / "ring_test.c"),
         "-o",
         str(program),
@@ -91,15 +89,8 @@ def test_core_for_long(tmp_path, name, scale):
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_each_memory_order_is_needed(tmp_path, mutant):
     header, statement, name = MUTANTS[mutant]
-    for source in SOURCES.glob("*.h"):
-        text = source.read_text()
-        if source.name == header:
-            assert text.count(statement) == 1, f"{header} no longer has the statement of mutant {mutant!r}"
-            weaker = statement.replace("memory_order_release", "memory_order_relaxed").replace(
-                "memory_order_acquire", "memory_order_relaxed"
-            )
-            text = text.replace(statement, weaker)
-        (tmp_path / source.name).write_text(text)
+    weaker = statement.replace("order_release", "order_relaxed").replace("order_acquire", "order_relaxed")
+    changed_copy(tmp_path, {header: {statement: weaker}})
     done = run(build(tmp_path, SANITIZERS["threads"], tmp_path), name)
     assert done.returncode != 0, f"ThreadSanitizer does not see {mutant!r} weakened"
     assert "data race" in done.stderr or "ring_test.c" in done.stderr
@@ -107,8 +98,6 @@ def test_each_memory_order_is_needed(tmp_path, mutant):
 
 def test_checksum_without_the_instruction(tmp_path):
     """The table, on this machine too: compiled for a processor that has no CRC instruction."""
-    for source in SOURCES.glob("*.h"):
-        text = source.read_text().replace('return __builtin_cpu_supports("sse4.2") != 0;', "return 0;")
-        (tmp_path / source.name).write_text(text)
+    changed_copy(tmp_path, {"sharing/crc32c_step.h": {'return __builtin_cpu_supports("sse4.2") != 0;': "return 0;"}})
     done = run(build(tmp_path, SANITIZERS["memory"], tmp_path), "flip")
     assert done.returncode == 0, done.stderr[:4000]

@@ -16,7 +16,7 @@ from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import _segment, handover, lifecycle, naming
+from mojoview.sharing.segment import _segment, naming, segments as lifecycle, transfer
 
 HEADER = 4096
 
@@ -36,7 +36,7 @@ def python(code: str, *, check: bool = True, **options) -> subprocess.CompletedP
 def killed(name):
     """A name whose owner was killed."""
     code = (
-        "import os\nfrom mojoview.sharing import _segment, lifecycle\n"
+        "import os\nfrom mojoview.sharing.segment import _segment, segments as lifecycle\n"
         f"s = lifecycle.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,))\n"
         "lifecycle.commit_segment(s)\n"
         "print(os.getpid(), flush=True)\nos.kill(os.getpid(), 9)"
@@ -61,7 +61,7 @@ def test_a_name_appears_only_when_the_segment_is_whole(name):
 def test_a_creator_killed_before_commit_leaves_nothing(name):
     before = sorted(os.listdir(naming.directory()))
     result = python(
-        "import os\nfrom mojoview.sharing import _segment, lifecycle\n"
+        "import os\nfrom mojoview.sharing.segment import _segment, segments as lifecycle\n"
         f"s = lifecycle.create_segment(_segment.ARRAY, 1 << 20, name={name!r}, dtype='u1', shape=(1 << 20,))\n"
         "os.kill(os.getpid(), 9)",
         check=False,
@@ -372,9 +372,9 @@ def test_taking_over_from_a_dead_owner(name, killed):
 
 def test_the_name_goes_when_its_process_exits(name):
     result = python(
-        f"from mojoview.sharing import _segment, lifecycle\n"
+        f"from mojoview.sharing.segment import _segment, segments as lifecycle\n"
         f"lifecycle.commit_segment(lifecycle.create_segment(_segment.ARRAY, 8, name={name!r}))\nimport os; "
-        f"from mojoview.sharing import naming; print(os.path.exists(naming.path_of({name!r})))"
+        f"from mojoview.sharing.segment import naming; print(os.path.exists(naming.path_of({name!r})))"
     )
     assert (result.stdout.strip(), result.stderr) == ("True", "")
     assert not os.path.exists(naming.path_of(name))
@@ -383,7 +383,7 @@ def test_the_name_goes_when_its_process_exits(name):
 def test_case_b36_a_process_that_only_attached_leaves_the_name(name):
     segment = make(name)
     result = python(
-        f"from mojoview.sharing import lifecycle\nprint(lifecycle.attach_segment({name!r}).facts['payload_bytes'])"
+        f"from mojoview.sharing.segment import segments as lifecycle\nprint(lifecycle.attach_segment({name!r}).facts['payload_bytes'])"
     )
     assert (result.stdout.strip(), result.stderr) == ("80", "")
     assert os.path.exists(naming.path_of(name))
@@ -393,7 +393,7 @@ def test_case_b36_a_process_that_only_attached_leaves_the_name(name):
 def test_a_forked_child_owns_nothing_and_keeps_no_dead_parent_alive(name):
     code = f"""
 import os, signal, sys, time
-from mojoview.sharing import _segment, lifecycle
+from mojoview.sharing.segment import _segment, segments as lifecycle
 s = lifecycle.commit_segment(lifecycle.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,)))
 read, write = os.pipe()
 started, ready = os.pipe()
@@ -454,7 +454,7 @@ def test_a_full_file_system_is_an_error_and_not_a_bus_error(tmp_path, monkeypatc
         with pytest.raises(errors.ShmFullError):
             make("big", nbytes=8 << 20)
         monkeypatch.setattr(
-            "mojoview.sharing.capacity.free_bytes", lambda directory: 2**62
+            "mojoview.sharing.segment.capacity.free_bytes", lambda directory: 2**62
         )  # the check passes, the system refuses
         with pytest.raises(errors.ShmFullError):
             make("big", nbytes=8 << 20)
@@ -498,17 +498,17 @@ def test_unix_sockets_carry_segments(name, named):
     segment = make(name if named else None)
     here, there = socket.socketpair()
     with here, there:
-        handover.send_segment(here, segment)
-        other = handover.receive_segment(there)
+        transfer.send_segment(here, segment)
+        other = transfer.receive_segment(there)
         assert (other.uuid, other.path, other.anonymous) == (segment.uuid, segment.path, not named)
         other.close()
         with open(__file__, "rb") as foreign:
             socket.send_fds(here, [bytes(16)], [foreign.fileno()])
         with pytest.raises(errors.NotAMojoviewSegment):
-            handover.receive_segment(there)
+            transfer.receive_segment(there)
         here.close()
         with pytest.raises(errors.SegmentLost):
-            handover.receive_segment(there)
+            transfer.receive_segment(there)
     lifecycle.close_segment(segment)
 
 

@@ -16,7 +16,7 @@ from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import naming
+from mojoview.sharing.segment import naming
 
 SHAPE = (50, 40)
 

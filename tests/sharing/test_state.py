@@ -19,7 +19,7 @@ from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing import lifecycle, naming
+from mojoview.sharing.segment import naming, segments
 
 ATTITUDE = np.dtype(
     [("t_sample_ns", "i8"), ("t_recv_ns", "i8"), ("q", "f8", 4), ("w", "f8", 3), ("status", "u4"), ("frame", "u4")]
@@ -513,6 +513,6 @@ def test_nothing_is_lost_over_many_calls(name):
                 reader.wait_newer(0)
             pickle.loads(pickle.dumps(reader)).close()
             reader.close()
-        assert lifecycle.attach_segment(name).others_attached()
+        assert segments.attach_segment(name).others_attached()
         gc.collect()
         assert writer.publish() == 1

@@ -25,7 +25,7 @@ def compiled(name: str) -> Path:
             "-O2",
             "-shared",
             "-fPIC",
-            f"-I{build.PACKAGE / 'memory'}",
+            f"-I{build.PACKAGE}",
             str(build.NATIVE / f"{name}.c"),
             "-o",
             str(target),

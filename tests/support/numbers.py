@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import mojoview as mv
-from mojoview.views._assembly import with_mask
+from mojoview.views._construct import with_mask
 
 BOOL, INTS, UINTS, FLOATS = ["?"], ["i1", "i2", "i4", "i8"], ["u1", "u2", "u4", "u8"], ["f2", "f4", "f8"]
 NUMBERS = INTS + UINTS + FLOATS

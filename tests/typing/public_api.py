@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mojoview as mv
-from mojoview.kernels._family import KernelFamily
+from mojoview.calls._overloads import KernelFamily
 from mojoview.memory.errors import MojoViewError, ZeroCopyError
 from mojoview.views import View, from_ptr, view
 

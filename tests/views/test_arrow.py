@@ -25,7 +25,7 @@ from mojoview.memory.errors import (
     ShapeError,
     ZeroCopyError,
 )
-from mojoview.views.arrow import (
+from mojoview.views.arrow.arrays import (
     BooleanView,
     DictionaryView,
     FixedListView,
@@ -35,7 +35,7 @@ from mojoview.views.arrow import (
     StringView,
     StructView,
 )
-from mojoview.views.chunked import ChunkedView
+from mojoview.views.arrow.chunked import ChunkedView
 
 pa = pytest.importorskip("pyarrow")
 UTC = dt.UTC

@@ -21,7 +21,7 @@ from producers.arrow import RELEASE_ARRAY, Array, DeviceArray, Producer, StreamP
 import mojoview as mv
 from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import DeviceError, InterfaceError, MojoViewError, ZeroCopyError
-from mojoview.views.arrow import StringView
+from mojoview.views.arrow.arrays import StringView
 
 
 def ints(*values):

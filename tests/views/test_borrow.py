@@ -15,7 +15,7 @@ from support.threads import run_threaded
 
 import mojoview as mv
 from mojoview.memory.errors import ArgumentError, BorrowError
-from mojoview.views._borrow import live_borrows
+from mojoview.views._borrowing import live_borrows
 
 
 @pytest.fixture(autouse=True)

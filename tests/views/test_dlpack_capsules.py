@@ -46,7 +46,7 @@ from mojoview.memory.errors import (
     ShapeError,
     ZeroCopyError,
 )
-from mojoview.views._dlpack_import import from_dlpack
+from mojoview.views.dlpack._from_dlpack import from_dlpack
 
 
 def doubles(n=12):

@@ -139,7 +139,7 @@ class OwnBuffer(bytearray):
 
 
 def test_in_from_the_exporters_own_buffer(monkeypatch):
-    from mojoview.views._interface import from_interface
+    from mojoview.views.interface import from_interface
 
     own = OwnBuffer(64, shape=(8,), typestr="<f8")
     assert from_interface(own, own.__array_interface__, False).shape == (8,)

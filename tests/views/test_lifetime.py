@@ -20,7 +20,7 @@ from support.process import run_isolated
 import mojoview as mv
 from mojoview.memory._lease import Lease, live_leases
 from mojoview.memory.errors import ArgumentError, ExportedError, ReleasedError
-from mojoview.views._assembly import adopt
+from mojoview.views._construct import adopt
 
 
 def exports_of(exporter: bytearray) -> bool:
@@ -395,7 +395,7 @@ def test_adopt_opens_a_subclass_once():
 
 
 def test_the_pin_of_a_mask_is_kept_by_whatever_shows_it():
-    from mojoview.views._assembly import with_mask
+    from mojoview.views._construct import with_mask
 
     pin = Holder()
     alive = weakref.ref(pin)

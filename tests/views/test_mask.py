@@ -10,7 +10,7 @@ from support.arrays import arrays, assert_same, indices, outcome
 
 import mojoview as mv
 from mojoview.memory.errors import ArgumentError, MaskError, MojoViewError, ShapeError, ZeroCopyError
-from mojoview.views._assembly import with_mask
+from mojoview.views._construct import with_mask
 
 
 @st.composite

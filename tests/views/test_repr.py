@@ -60,7 +60,7 @@ def test_subclasses_carry_their_name():
     class ColumnView(mv.View):
         pass
 
-    from mojoview.views._assembly import adopt
+    from mojoview.views._construct import adopt
 
     column = adopt(ColumnView.__new__(ColumnView), mv.view(np.arange(3)))
     assert repr(column).startswith("<ColumnView 3 int64")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mojoview.cli.report import table
-from mojoview.kernels.cache import LIBRARY, SOURCES, STAMPS, Cache, Entry, cache_directory, cache_limit, loaded_files
+from mojoview.loading.mojo.cache import LIBRARY, SOURCES, STAMPS, Cache, Entry, cache_directory, cache_limit, loaded_files
 from mojoview.memory.errors import KernelAttributeError
 
 __all__ = ["clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing"]

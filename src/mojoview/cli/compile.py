@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def compile_file(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compiles; progress goes to standard error where a person looks at it."""
-    from mojoview.kernels.ahead import compile_library, description_path
+    from mojoview.loading.mojo.aot import compile_library, description_path
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)

@@ -26,7 +26,7 @@ def examine() -> dict[str, Any]:
         `ok` is false when the self-test fails: mojoview then works through pandas' public routes only, and slower.
     """
     from mojoview.frames import self_test
-    from mojoview.kernels import compiler
+    from mojoview.loading.mojo import compiler
 
     found = compiler.find_compiler(required=False)
     pandas_test = self_test()

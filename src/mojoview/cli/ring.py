@@ -17,7 +17,7 @@ import numpy as np
 
 from mojoview.cli.report import emit, table
 from mojoview.memory.errors import ArgumentError, BrokenFrame, SegmentError
-from mojoview.sharing.ring import Ring
+from mojoview.sharing.ring.ring import Ring
 
 __all__ = ["add_arguments", "run"]
 
@@ -255,7 +255,7 @@ def replay(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def export(arguments: argparse.Namespace) -> dict[str, Any]:
-    from mojoview.frames._records import write_table
+    from mojoview.frames.shared.records import write_table
 
     with attach(arguments.ring, start="oldest") as ring:
         rows = write_table(arguments.output, ring.dtype, frames_of(ring, follow=False))

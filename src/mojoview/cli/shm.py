@@ -9,7 +9,7 @@ from typing import Any
 import mojoview
 from mojoview.cli.report import table
 from mojoview.memory.errors import SegmentNotFound
-from mojoview.sharing.inspection import details
+from mojoview.sharing.segment.describe import details
 
 __all__ = ["collect", "describe_collected", "describe_info", "describe_listing", "info", "listing"]
 

@@ -5,10 +5,10 @@ Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and 
 `_index`, `_writing`, `_to_pandas`, `_to_arrow`, `_accessors`, `_registration`.
 """
 
-from mojoview.frames._blocks import self_test
-from mojoview.frames._column import BlockView, ColumnView
-from mojoview.frames._frame import FrameView
-from mojoview.frames._registration import register
-from mojoview.frames._to_pandas import to_frame, to_series
+from mojoview.frames.blocks import self_test
+from mojoview.frames.column_view import BlockView, ColumnView
+from mojoview.frames.frame_view import FrameView
+from mojoview.frames.registration import register
+from mojoview.frames.exports.to_pandas import to_frame, to_series
 
 __all__ = ["BlockView", "ColumnView", "FrameView", "register", "self_test", "to_frame", "to_series"]

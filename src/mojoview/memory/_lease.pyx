@@ -22,7 +22,7 @@ cdef extern from *:
     object mv_window_on(const Py_buffer *buffer)
     void mv_look_through(Py_buffer *buffer, object window)
 
-cdef extern from "counter.h" nogil:
+cdef extern from "memory/live_leases.h" nogil:
     void mv_count_add(int64_t n)
     int64_t mv_count_read()
 

@@ -4,10 +4,10 @@ Must not know kernels or pandas. `_segment` is shared memory with a header, `lif
 keeps the names; the lock-free algorithms are plain C headers (`latch.h`, `pins.h`), each a page with its C test.
 """
 
-from mojoview.sharing._snapshot import Snapshot
-from mojoview.sharing._state import State
+from mojoview.sharing.snapshot._snapshot import Snapshot
+from mojoview.sharing.state._state import State
 from mojoview.sharing.arrays import SharedArray, attach, share
-from mojoview.sharing.naming import SegmentInfo, cleanup, segments, unlink
+from mojoview.sharing.segment.naming import SegmentInfo, cleanup, segments, unlink
 from mojoview.sharing.pool import Pool
 
 __all__ = [

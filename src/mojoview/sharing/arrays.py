@@ -11,9 +11,9 @@ import numpy as np
 
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
-from mojoview.memory.upward import ATTACHERS, target_of
-from mojoview.sharing import _segment, capacity, lifecycle
-from mojoview.sharing._segment import Segment
+from mojoview.memory.extension_points import ATTACHERS, target_of
+from mojoview.sharing.segment import _segment, capacity, segments
+from mojoview.sharing.segment._segment import Segment
 from mojoview.views import View, view
 
 __all__ = ["SharedArray", "attach", "attach_kind", "share"]
@@ -22,11 +22,11 @@ CHUNK = 64 << 20  # bytes a system call: signals are seen between two
 
 # How to attach to the other kinds of this room, imported when first met; rooms above tell theirs in memory/upward.
 _KINDS = {
-    _segment.STATE: "mojoview.sharing._state:State._of",
-    _segment.SNAPSHOT: "mojoview.sharing._snapshot:Snapshot._of",
-    _segment.RING_SPSC: "mojoview.sharing.ring:ring_of_segment",
-    _segment.RING_MPSC: "mojoview.sharing.ring:ring_of_segment",
-    _segment.RING_BROADCAST: "mojoview.sharing.ring:ring_of_segment",
+    _segment.STATE: "mojoview.sharing.state._state:State._of",
+    _segment.SNAPSHOT: "mojoview.sharing.snapshot._snapshot:Snapshot._of",
+    _segment.RING_SPSC: "mojoview.sharing.ring.ring:ring_of_segment",
+    _segment.RING_MPSC: "mojoview.sharing.ring.ring:ring_of_segment",
+    _segment.RING_BROADCAST: "mojoview.sharing.ring.ring:ring_of_segment",
 }
 
 
@@ -44,7 +44,7 @@ class SharedArray:
     Notes
     -----
     Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
-    sockets with `mojoview.sharing.handover.send_segment()`. Anonymous memory is sealed by the kernel against any
+    sockets with `mojoview.sharing.segment.transfer.send_segment()`. Anonymous memory is sealed by the kernel against any
     change. It lives as long as a handle or a view does; a name lives until its creator closes it, unlinks it or exits.
 
     Thread safety: any thread.
@@ -53,11 +53,11 @@ class SharedArray:
     def __init__(self, segment: Segment):
         facts = segment.facts
         self.segment = segment
-        self.dtype: np.dtype[Any] = lifecycle.dtype_from_text(facts["dtype_text"])
+        self.dtype: np.dtype[Any] = segments.dtype_from_text(facts["dtype_text"])
         self.shape: tuple[int, ...] = facts["shape"]
         self._offset = facts["payload_off"]
         nbytes = self.dtype.itemsize * math.prod(self.shape)
-        lifecycle.require_params(
+        segments.require_params(
             segment,
             f"attaching array {segment.name!r}",
             min(self.shape, default=0) >= 0 and nbytes == facts["payload_bytes"],
@@ -94,7 +94,7 @@ class SharedArray:
 
     def close(self) -> None:
         """Lets go; the creator's name goes too. Views stay valid."""
-        lifecycle.close_segment(self.segment)
+        segments.close_segment(self.segment)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.segment.closed:
@@ -158,7 +158,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     array = as_array(obj)
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     operation = "share()" if name is None else f"share(name={name!r})"
-    segment = lifecycle.create_segment(
+    segment = segments.create_segment(
         _segment.ARRAY,
         array.nbytes,
         name=name,
@@ -171,7 +171,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
         reserve=_segment.HEADER_BYTES,
     )
     _write(operation, segment, array, fortran)
-    lifecycle.commit_segment(segment)
+    segments.commit_segment(segment)
     if name is None:
         segment.seal(_segment.SEAL_NOW)
         segment.disown()  # contents that cannot change need no writer
@@ -210,7 +210,7 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
     ...     mv.attach("docs-attach").shape
     (3,)
     """
-    return attach_kind(lifecycle.attach_segment(name, timeout=timeout, uid=uid))
+    return attach_kind(segments.attach_segment(name, timeout=timeout, uid=uid))
 
 
 def attach_kind(segment: Segment) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory.errors import ClosedError
-from mojoview.sharing import _segment, arguments, lifecycle
-from mojoview.sharing._segment import Segment
+from mojoview.sharing.segment import _segment, arguments, segments as lifecycle
+from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.arrays import SharedArray, as_array
 
 __all__ = ["Pool"]

@@ -14,7 +14,7 @@ from mojoview.memory._dtype import KNOWN as _KNOWN, dtype_info, dtype_of_format
 from mojoview.memory.errors import ArgumentError, InterfaceError, LayoutError, ReadOnlyError, ShapeError, ZeroCopyError
 
 
-cdef extern from "layout.h" nogil:
+cdef extern from "views/layout.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)

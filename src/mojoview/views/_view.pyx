@@ -9,10 +9,10 @@ from mojoview.memory.abi cimport (
     MV_ABI_VERSION, MV_DEVICE_MASK, MV_HAS_MASK, MV_MASK_BITS, MV_READONLY, mv_desc,
 )
 from mojoview.memory._lease cimport Lease, lease_buffer
-from mojoview.views cimport _borrow
+from mojoview.views cimport _borrowing
 from mojoview.views._bits cimport make_bits
-from mojoview.views._dlpack cimport capsule_of, check_export, device_of, exports_plainly
-from mojoview.views._export cimport fill_buffer
+from mojoview.views.dlpack._to_dlpack cimport capsule_of, check_export, device_of, exports_plainly
+from mojoview.views._buffer cimport fill_buffer
 from mojoview.views._geometry cimport fold, int64_tuple, narrow, resize_items, turn
 from mojoview.views._window cimport (
     Window, check_exportable, check_host, descriptor, drop_mask, fill, finish, open_store, set_dtype,
@@ -23,11 +23,11 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
 from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError
-from mojoview.memory.upward import CONVERTERS, target_of
-from mojoview.views._array import assign, converted
+from mojoview.memory.extension_points import CONVERTERS, target_of
+from mojoview.views.array import assign, converted
 
 
-cdef extern from "layout.h" nogil:
+cdef extern from "views/layout.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
 cdef object BOOL = np.dtype(bool)
@@ -280,7 +280,7 @@ cdef class View(Window):
         if descriptor(self).flags & MV_DEVICE_MASK == 0:
             raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the "
                                 "buffer protocol")
-        from mojoview.views._cuda_interface import interface_of
+        from mojoview.views.cuda_interface import interface_of
         self._exposed = True
         return interface_of(self, self._stream)
 
@@ -399,8 +399,8 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
     d.flags = MV_READONLY if readonly else 0
     set_dtype(self, dtype)
     finish(self)
-    if _borrow.checking:
-        _borrow.take(lease, d)
+    if _borrowing.checking:
+        _borrowing.take(lease, d)
     self._lease = lease
     return self
 
@@ -434,7 +434,7 @@ cdef object to_array(View self):
 
 cdef View duplicate(View source):
     """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
-    from mojoview.views._entry import view
+    from mojoview.views._view_function import view
     cdef View other = view(source, copy="always", writable=True)
     other.desc.dtype_code = source.desc.dtype_code
     other.desc.dtype_bits = source.desc.dtype_bits
@@ -450,7 +450,7 @@ cdef object arrow_exports():
     """The module that exports to Arrow, imported when first used: it knows views."""
     global _arrow_export
     if _arrow_export is None:
-        from mojoview.views import _arrow_export as module
+        from mojoview.views.arrow import _to_arrow as module
         _arrow_export = module
     return _arrow_export
 

@@ -15,7 +15,7 @@ from mojoview.memory.errors import (
 )
 
 
-cdef extern from "layout.h" nogil:
+cdef extern from "views/layout.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
 
 cdef dict known_dtypes = _KNOWN
@@ -124,11 +124,11 @@ cdef class Window:
         return self.desc.shape[0]
 
     def __repr__(self):
-        from mojoview.views._repr import text
+        from mojoview.views.repr import text
         return text(self)
 
     def _repr_html_(self):
-        from mojoview.views._repr import html
+        from mojoview.views.repr import html
         return html(self)
 
     # -- how long it lives -------------------------------------------------------------------------------------------

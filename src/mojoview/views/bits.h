@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "abi.h"
+#include "../memory/abi.h"
 
 static inline int mv_bit(const uint8_t *bits, int64_t at) { return bits[at >> 3] >> (at & 7) & 1; }
 

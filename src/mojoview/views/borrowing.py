@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from mojoview.memory.errors import ArgumentError
-from mojoview.views._borrow import switch
+from mojoview.views._borrowing import switch
 
 __all__ = ["borrow_check"]
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "abi.h"
+#include "../memory/abi.h"
 
 /* Number of elements; -1 where the number of bytes does not fit an int64. */
 static inline int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize) {

@@ -1,0 +1,266 @@
+"""KernelFamily: one name for kernels that differ in the dtypes of their arguments."""
+
+cimport cython
+from cpython.object cimport PyObject
+
+from types import MappingProxyType
+
+import numpy as np
+
+from mojoview.calls._kernel import Kernel
+from mojoview.calls.arguments import Plan
+from mojoview.calls.asynchrony import calls
+from mojoview.calls.binding import call_form
+from mojoview.calls.signature import Param, Signature
+from mojoview.memory.errors import ArgumentError, DTypeError
+from mojoview.views import View, view
+from mojoview.views._protocols import has_accessor
+
+
+cdef extern from "Python.h":
+    size_t PyVectorcall_NARGS(size_t nargsf)
+    object PyVectorcall_Call(object callable, object args, object kwargs)
+    object PyObject_Vectorcall(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+    PyObject **PySequence_Fast_ITEMS(object)
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    void PyType_Modified(type)
+    ctypedef struct CallableType "PyTypeObject":
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+
+ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+
+cdef enum:
+    MOST = 14  # parameters of a kernel
+
+cdef object NDARRAY = np.ndarray
+
+
+@cython.final
+cdef class KernelFamily:
+    """KernelFamily()
+
+    Kernels for several dtypes under one name: a call goes to the one that takes the dtypes of the arguments.
+
+    `mojoview.load()` makes one for exports whose names differ only in the dtypes at their end, such as `scale_f32` and `scale_f64`
+    of one generic function `scale[dt: DType]`, if their parameters have the same names and kinds. Arrays decide; lists decide where
+    no array does, by the dtype that NumPy gives them. Numbers never do. Nothing is converted to fit a kernel.
+
+    Attributes
+    ----------
+    name : str
+    kernels : tuple of Kernel
+    loops : mapping of tuple of str to Kernel
+        By the dtypes of the deciding arguments.
+    signature : Signature
+        With the dtype "T" where the kernels differ.
+    signatures : tuple of Signature
+
+    Raises
+    ------
+    DTypeError
+        No kernel takes these dtypes; the message lists those that exist.
+
+    Notes
+    -----
+    Thread safety: immutable; calls may run in many threads at once.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> module = mv.load("scale.mojo")  # doctest: +SKIP
+    >>> module.scale(2.0, x)  # doctest: +SKIP
+    """
+    cdef vectorcallfunc vectorcall
+    cdef int deciding
+    cdef int at[MOST]
+    cdef int members
+    cdef object dtypes               # of the first kernel's deciding arguments, then of the second's, …
+    cdef PyObject **dtype            # the same, without their count
+    cdef readonly str name
+    cdef readonly tuple kernels
+    cdef readonly object signature
+    cdef readonly object loops
+    cdef object call_form
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.vectorcall = call_family
+
+    def __init__(self, str name, tuple kernels):
+        if self.kernels is not None:
+            raise ArgumentError(f"{self.name}: a KernelFamily is made once")
+        if not kernels or not all([type(k) is Kernel for k in kernels]):
+            raise ArgumentError(f"{name}: expected a tuple of kernels, got {kernels!r}")
+        if len({tuple([(p.name, p.role) for p in k.signature.params]) for k in kernels}) > 1:
+            raise ArgumentError(f"{name}: expected kernels whose parameters have the same names and roles")
+        first = kernels[0].signature.params
+        columns = list(zip(*[[p.dtype for p in k.signature.params] for k in kernels], strict=True))
+        positions = [k for k, p in enumerate(first) if p.role != "value" and len(set(columns[k])) > 1]
+        if not positions or len(positions) > MOST:
+            raise ArgumentError(f"{name}: expected kernels that differ in the dtypes of their arrays")
+        loops = [tuple([k.signature.params[at].dtype for at in positions]) for k in kernels]
+        params = tuple([p if len(set(column)) == 1 else Param(p.name, p.role, "T", p.ndim, p.passing, p.default)
+                        for p, column in zip(first, columns, strict=True)])
+        results = {k.signature.result for k in kernels}
+        doc = next((k.signature.doc for k in kernels if k.signature.doc), "")
+        signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
+        form = call_form(signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
+        try:
+            dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
+        except TypeError:
+            raise ArgumentError(f"{name}: expected kernels for dtypes of NumPy, got {loops!r}") from None
+        # all at once, and only now: a call reads as many rows as `members` says
+        self.name, self.kernels, self.signature, self.call_form = name, kernels, signature, form
+        self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
+        self.dtypes, self.dtype = dtypes, PySequence_Fast_ITEMS(dtypes)
+        self.deciding, self.members = len(positions), len(kernels)
+        for k, at in enumerate(positions):
+            self.at[k] = at
+
+    @property
+    def signatures(self):
+        return tuple([k.signature for k in self.kernels or ()])
+
+    @property
+    def __name__(self):
+        return self.name
+
+    @property
+    def __doc__(self):
+        return self.kernels and "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
+
+    @property
+    def __signature__(self):
+        return self.call_form
+
+    def __call__(self, *args, **kwargs):
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def __repr__(self):
+        return f"<mojoview kernels {self.name}{self.call_form}: {', '.join([k.name for k in self.kernels or ()])}>"
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentError("a KernelFamily cannot be pickled or copied: it stands for code loaded into this process")
+
+    def kernel_for(self, *args, **kwargs):
+        """kernel_for(*args, **kwargs)
+
+        The kernel that a call with these arguments goes to.
+
+        Returns
+        -------
+        Kernel
+            Borrowed from the module.
+
+        Raises
+        ------
+        DTypeError, ArgumentError
+
+        Notes
+        -----
+        Thread safety: any thread.
+        """
+        if self.kernels is None:
+            raise ArgumentError("KernelFamily() is not called by hand: use mojoview.load(path)")
+        try:
+            given = self.call_form.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"{self.name}{self.call_form}: {error}") from None
+        deciding = [self.signature.params[self.at[k]] for k in range(self.deciding)]
+        came = {p.name: given[p.name] for p in deciding if given.get(p.name) is not None}
+        if not came:
+            raise ArgumentError(f"{self.name}{self.call_form}: the dtype of {', '.join([p.name for p in deciding])} decides;"
+                                " pass one of them")
+        arrays = {n: dtype_of(v) for n, v in came.items() if type(v) not in (list, tuple, dict)}
+        known = arrays or {n: dtype_of_list(v, f"{self.name}(): argument '{n}'") for n, v in came.items() if type(v) is not dict}
+        for loop, kernel in self.loops.items():
+            if all([known.get(p.name, dtype) == dtype for p, dtype in zip(deciding, loop, strict=True)]):
+                return kernel
+        raise DTypeError(f"{self.name}(): no kernel for {', '.join([f'{n}: {d}' for n, d in known.items()])}; there are: "
+                         + "; ".join(map(str, self.signatures)))
+
+    def canary(self, reference, **options):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+
+        The family, with a Python reference run beside it on a sample of the calls, whatever their dtypes: see
+        `mojoview.safety.canary.watch`.
+        """
+        from mojoview.safety.canary import watch
+        return watch(self, reference, **options)
+
+    def submit(self, *args, **options):
+        """submit(*args, **options)
+
+        As `Kernel.submit`; that no kernel takes the arguments is told by the future.
+        """
+        return calls().submit(self, args, options)
+
+    def aio(self, *args, **options):
+        """aio(*args, **options)
+
+        As `Kernel.aio`.
+        """
+        return calls().aio(self, args, options)
+
+
+cdef object dtype_of(object obj):
+    """The dtype of any array; text for one that NumPy has none for."""
+    if not isinstance(obj, NDARRAY):
+        if has_accessor(obj):
+            obj = obj.mojo.view(na="mask")
+        elif not isinstance(obj, View):
+            obj = view(obj)
+    dtype = getattr(obj, "dtype", None)
+    if dtype is None:  # a column that is more than one array: the kernels of a family refuse it
+        return type(obj).__name__
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        return str(dtype)
+
+
+cdef object dtype_of_list(object numbers, str where):
+    try:
+        return np.asarray(numbers).dtype
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise ArgumentError(f"{where}: expected numbers in a list of one shape: {error}") from None
+
+
+cdef object call_family(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    cdef KernelFamily self = <KernelFamily>callable
+    cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
+    cdef PyObject *came[MOST]
+    cdef PyObject **row = self.dtype
+    cdef int k, member = 0, found = 0
+    # dtypes of plain numbers in native order are single objects that live on: their addresses tell them apart
+    while found < self.deciding and self.at[found] < given:
+        dtype = getattr(<object>args[self.at[found]], "dtype", None)
+        if dtype is None:
+            break
+        came[found] = <PyObject *>dtype
+        found += 1
+    if found == self.deciding:
+        for member in range(self.members):
+            for k in range(self.deciding):
+                if came[k] != row[k]:
+                    break
+            else:
+                return PyObject_Vectorcall(<object>PySequence_Fast_ITEMS(self.kernels)[member], args, nargsf, kwnames)
+            row += self.deciding
+    positional = tuple([<object>args[k] for k in range(given)])
+    keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
+    return self.kernel_for(*positional, **keywords)(*positional, **keywords)
+
+
+cdef int install_vectorcall() except -1:
+    """Calls of a KernelFamily go straight to call_family(), without a tuple of arguments."""
+    cdef KernelFamily probe = KernelFamily.__new__(KernelFamily)
+    cdef CallableType *kind = <CallableType *>KernelFamily
+    kind.tp_vectorcall_offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
+    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+    PyType_Modified(KernelFamily)
+    return 0
+
+
+install_vectorcall()

@@ -1,0 +1,245 @@
+/* The thread pool: persistent workers that help the caller with the chunks of a
+ * job. Include it in one translation unit.
+ *
+ * A job lives on its caller's stack. Workers join it under the mutex, take chunks by ticket and leave under the mutex,
+ * so the caller, who takes it off the list first, knows when nobody is inside any more; the mutex also publishes what
+ * they wrote. Chunks are begun in order. When one fails, later ones are not begun and earlier ones are finished: the
+ * failure that counts is the first in chunk order, whatever the number of threads.
+ *
+ * After fork() the child has no workers: it gets an empty pool, and a job that was
+ * caught in the middle ends as interrupted. */
+#ifndef MOJOVIEW_POOL_H
+#define MOJOVIEW_POOL_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include "../memory/atomics.h"
+#include "parallel.h"
+
+#define MV_POOL_MOST 256                 /* workers */
+#define MV_POLL_NANOSECONDS INT64_C(50000000)
+
+/* Asked by the caller's thread about every 50 ms: nonzero stops the job. `forked`: the job's workers are gone. */
+typedef int (*mv_poll)(int forked);
+
+typedef struct mv_job {
+    struct mv_job *next;
+    mv_task task;
+    void *state;
+    int64_t chunks;
+    mv_atomic ticket;   /* the next chunk */
+    mv_atomic stop;     /* chunks from here on are not begun */
+    int room;           /* workers that may still join */
+    int inside;         /* workers that have joined and not left */
+    int64_t failed;     /* first chunk that failed, and what it said */
+    int64_t word;
+    int64_t generation; /* of the pool that the job was given to */
+} mv_job;
+
+static struct {
+    pthread_mutex_t mutex; /* guards everything here and `next room inside failed word` of the jobs */
+    pthread_cond_t work;   /* a job has room */
+    pthread_cond_t left;   /* a worker left a job */
+    mv_job *jobs;
+    pthread_t worker[MV_POOL_MOST];
+    int workers;
+    int limit;             /* most threads a job may have; 0 = no limit */
+    bool stopped;          /* the interpreter is going away: jobs run in their callers */
+    bool ready;            /* fork handlers are installed */
+    int64_t generation;    /* rises in the child of a fork */
+} mv_pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+
+static inline void mv_job_fail(mv_job *job, int64_t chunk, int64_t word) {
+    pthread_mutex_lock(&mv_pool.mutex);
+    if (chunk < job->failed) {
+        job->failed = chunk;
+        job->word = word;
+        mv_put(&job->stop, chunk);
+    }
+    pthread_mutex_unlock(&mv_pool.mutex);
+}
+
+static inline bool mv_job_step(mv_job *job) {
+    int64_t chunk = mv_take_ticket(&job->ticket);
+    if (chunk >= job->chunks || chunk >= mv_peek(&job->stop))
+        return false;
+    int64_t word = job->task(job->state, chunk);
+    if (word)
+        mv_job_fail(job, chunk, word);
+    return true;
+}
+
+static inline void mv_job_unlink(mv_job *job) {
+    for (mv_job **at = &mv_pool.jobs; *at; at = &(*at)->next)
+        if (*at == job) {
+            *at = job->next;
+            return;
+        }
+}
+
+static void *mv_pool_worker(void *unused) {
+    pthread_mutex_lock(&mv_pool.mutex);
+    while (!mv_pool.stopped) {
+        mv_job *job = mv_pool.jobs;
+        if (!job) {
+            pthread_cond_wait(&mv_pool.work, &mv_pool.mutex);
+            continue;
+        }
+        job->inside++;
+        if (--job->room == 0)
+            mv_job_unlink(job);
+        pthread_mutex_unlock(&mv_pool.mutex);
+        while (mv_job_step(job))
+            ;
+        pthread_mutex_lock(&mv_pool.mutex);
+        if (--job->inside == 0)
+            pthread_cond_broadcast(&mv_pool.left);
+    }
+    pthread_mutex_unlock(&mv_pool.mutex);
+    return unused;
+}
+
+static void mv_pool_before_fork(void) { pthread_mutex_lock(&mv_pool.mutex); }
+static void mv_pool_in_parent(void) { pthread_mutex_unlock(&mv_pool.mutex); }
+static void mv_pool_in_child(void) {
+    pthread_mutex_init(&mv_pool.mutex, NULL);
+    pthread_cond_init(&mv_pool.work, NULL);
+    pthread_cond_init(&mv_pool.left, NULL);
+    mv_pool.jobs = NULL;
+    mv_pool.workers = 0;
+    mv_pool.generation++;
+}
+
+/* With the mutex held. Fewer workers than asked for are no error: the caller works too. */
+static inline void mv_pool_grow(int workers) {
+    sigset_t all, before;
+    if (!mv_pool.ready)
+        mv_pool.ready = pthread_atfork(mv_pool_before_fork, mv_pool_in_parent, mv_pool_in_child) == 0;
+    if (!mv_pool.ready)
+        return; /* a pool that does not survive fork is none */
+    sigfillset(&all); /* signals belong to the interpreter's main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (mv_pool.workers < workers && mv_pool.workers < MV_POOL_MOST &&
+           pthread_create(&mv_pool.worker[mv_pool.workers], NULL, mv_pool_worker, NULL) == 0)
+        mv_pool.workers++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Ends the workers and waits for them. Afterwards every job runs in its caller. */
+static inline void mv_pool_stop(void) {
+    pthread_mutex_lock(&mv_pool.mutex);
+    mv_pool.stopped = true;
+    pthread_cond_broadcast(&mv_pool.work);
+    int workers = mv_pool.workers;
+    mv_pool.workers = 0;
+    pthread_mutex_unlock(&mv_pool.mutex);
+    for (int i = 0; i < workers; i++)
+        pthread_join(mv_pool.worker[i], NULL);
+}
+
+/* CPUs that this process may run on. */
+static inline int mv_pool_cpus(void) {
+#ifdef CPU_COUNT
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+#endif
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+static inline int64_t mv_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Helpers for a job: waking them takes tens of microseconds, so short jobs that
+ * nobody asked to split stay in the caller. */
+static inline int mv_pool_helpers(int threads, int64_t chunks) {
+    if (threads == 0)
+        threads = chunks < 4 ? 1 : mv_pool_cpus();
+    if (mv_pool.limit && threads > mv_pool.limit)
+        threads = mv_pool.limit;
+    if (threads > chunks)
+        threads = (int)chunks;
+    return threads - 1 > MV_POOL_MOST ? MV_POOL_MOST : threads - 1;
+}
+
+/* Waits, polling, until no worker is inside. Returns false where they cannot come back. */
+static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
+    bool intact = true;
+    pthread_mutex_lock(&mv_pool.mutex);
+    if (job->generation == mv_pool.generation) {
+        mv_job_unlink(job);
+        while (job->inside > 0) {
+            struct timespec until;
+            clock_gettime(CLOCK_REALTIME, &until); /* what condition variables count by */
+            until.tv_nsec += MV_POLL_NANOSECONDS;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            if (pthread_cond_timedwait(&mv_pool.left, &mv_pool.mutex, &until) == 0 || !poll)
+                continue;
+            pthread_mutex_unlock(&mv_pool.mutex);
+            bool stop = mv_peek(&job->stop) > 0 && poll(0);
+            if (stop)
+                mv_job_fail(job, -1, MV_E_INTERRUPTED);
+            pthread_mutex_lock(&mv_pool.mutex);
+            if (job->generation != mv_pool.generation)
+                break;
+        }
+    }
+    intact = job->generation == mv_pool.generation;
+    pthread_mutex_unlock(&mv_pool.mutex);
+    return intact;
+}
+
+/* Runs task(state, 0 .. chunks - 1) on up to `threads` threads (0: as many as are worth it), the caller
+ * among them. Returns 0 or the failure word of the first chunk that failed; MV_E_INTERRUPTED where `poll`
+ * asked to stop. No chunk runs any more then. */
+static inline int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll) {
+    mv_job job = {.task = task, .state = state, .chunks = chunks, .failed = chunks};
+    int helpers = mv_pool_helpers(threads, chunks);
+    mv_put(&job.ticket, 0);
+    mv_put(&job.stop, chunks);
+    if (helpers > 0) {
+        pthread_mutex_lock(&mv_pool.mutex);
+        if (!mv_pool.stopped)
+            mv_pool_grow(helpers);
+        if (helpers > mv_pool.workers)
+            helpers = mv_pool.workers;
+        job.generation = mv_pool.generation;
+        job.room = helpers;
+        if (helpers > 0) {
+            job.next = mv_pool.jobs;
+            mv_pool.jobs = &job;
+            pthread_cond_broadcast(&mv_pool.work);
+        }
+        pthread_mutex_unlock(&mv_pool.mutex);
+    }
+    int64_t due = poll ? mv_now() + MV_POLL_NANOSECONDS : 0;
+    while (mv_job_step(&job)) {
+        if (!poll || mv_now() < due)
+            continue;
+        if (poll(0))
+            mv_job_fail(&job, -1, MV_E_INTERRUPTED);
+        due = mv_now() + MV_POLL_NANOSECONDS;
+        if (helpers > 0 && job.generation != mv_pool.generation)
+            break;
+    }
+    if (helpers > 0 && !mv_job_leave(&job, poll)) {
+        if (poll && job.failed != -1)
+            poll(1);
+        return MV_E_INTERRUPTED;
+    }
+    return job.word;
+}
+
+#endif

@@ -1,0 +1,56 @@
+"""Hot loops: the built-in kernels, one family per file, as attributes: `compute.sum(x)`.
+
+Must not know pandas or shared memory. Read `catalogue` (name, signature, documentation), `describe`, `_builtin`; the loops are
+C that knows descriptors and nothing of Python.
+"""
+
+from mojoview.compute.catalogue import BUILTIN as _BUILTIN
+from mojoview.compute.descriptions import Description, FrameDescription
+
+add = _BUILTIN["add"]
+all = _BUILTIN["all"]
+any = _BUILTIN["any"]
+argmax = _BUILTIN["argmax"]
+argmin = _BUILTIN["argmin"]
+axpy = _BUILTIN["axpy"]
+clip = _BUILTIN["clip"]
+compare = _BUILTIN["compare"]
+copy = _BUILTIN["copy"]
+count = _BUILTIN["count"]
+describe = _BUILTIN["describe"]
+dot = _BUILTIN["dot"]
+max = _BUILTIN["max"]
+mean = _BUILTIN["mean"]
+min = _BUILTIN["min"]
+multiply = _BUILTIN["multiply"]
+scale = _BUILTIN["scale"]
+std = _BUILTIN["std"]
+subtract = _BUILTIN["subtract"]
+sum = _BUILTIN["sum"]
+var = _BUILTIN["var"]
+
+__all__ = [
+    "Description",
+    "FrameDescription",
+    "add",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "axpy",
+    "clip",
+    "compare",
+    "copy",
+    "count",
+    "describe",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "multiply",
+    "scale",
+    "std",
+    "subtract",
+    "sum",
+    "var",
+]

@@ -1,0 +1,447 @@
+/* Reductions over everything or along one axis, in parallel, with the same bits for any number of threads. */
+#include <stdlib.h>
+
+#include "../memory/atomics.h"
+#include "builtin.h"
+#include "reduce.h"
+#include "walk.h"
+
+#define STEP(op, name, T) MV_STEP(op##_##name, name, T, mv_take_##op##_##name)
+#define STEPS(op)                                                                                                      \
+    STEP(op, b8, uint8_t) STEP(op, i8, int8_t) STEP(op, i16, int16_t) STEP(op, i32, int32_t) STEP(op, i64, int64_t)    \
+    STEP(op, u8, uint8_t) STEP(op, u16, uint16_t) STEP(op, u32, uint32_t) STEP(op, u64, uint64_t)                      \
+    STEP(op, f32, float) STEP(op, f64, double) MV_STEP(op##_f16, f16, float, mv_take_##op##_f32)
+#define TIME_STEP(op) MV_STEP(op##_time, i64, int64_t, mv_take_##op##_time)
+STEPS(sum)
+STEPS(moments)
+STEPS(min)
+STEPS(max)
+STEPS(argmin)
+STEPS(argmax)
+STEPS(hits)
+TIME_STEP(min)
+TIME_STEP(max)
+TIME_STEP(argmin)
+TIME_STEP(argmax)
+TIME_STEP(count)
+#define DESCRIBE_STEP(name, T, kind) MV_DESCRIBE_STEP(describe_##name, name, T, kind, mv_take_describe_##name)
+#define DESCRIBE_INT(name, T, W) DESCRIBE_STEP(name, T, i64)
+#define DESCRIBE_UINT(name, T, W) DESCRIBE_STEP(name, T, u64)
+MV_EACH_INT(DESCRIBE_INT)
+MV_EACH_UINT(DESCRIBE_UINT)
+DESCRIBE_STEP(b8, uint8_t, u64)
+DESCRIBE_STEP(f32, float, f64)
+DESCRIBE_STEP(f64, double, f64)
+MV_DESCRIBE_STEP(describe_f16, f16, float, f64, mv_take_describe_f32)
+MV_DESCRIBE_STEP(describe_time, i64, int64_t, i64, mv_take_describe_time)
+STEP(count, f32, float)
+STEP(count, f64, double)
+MV_STEP(count_f16, f16, float, mv_take_count_f32)
+#define DOT_STEP(name, T, W) MV_STEP2(dot_##name, name, T, mv_take_dot_##name)
+MV_EACH_INT(DOT_STEP)
+MV_EACH_UINT(DOT_STEP)
+DOT_STEP(b8, uint8_t, )
+DOT_STEP(f32, float, )
+DOT_STEP(f64, double, )
+MV_STEP2(dot_f16, f16, float, mv_take_dot_f32)
+
+/* every element counts where the dtype knows no missing value */
+static void count_all(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {
+    ((mv_acc *)state)->n += n;
+}
+
+/* What an element is held as in an accumulator. */
+enum { SIGNED, UNSIGNED, FLOATING };
+static int held_as(int type) {
+    return type == MV_T_BOOL || (type >= MV_T_U8 && type <= MV_T_U64) ? UNSIGNED
+           : type >= MV_T_F16 && type <= MV_T_F64                   ? FLOATING
+                                                                    : SIGNED;
+}
+
+static int below(mv_value a, mv_value b, int held) {
+    return held == SIGNED ? a.i64 < b.i64 : held == UNSIGNED ? a.u64 < b.u64 : a.f64 < b.f64;
+}
+
+static void merge_extreme(mv_acc *a, const mv_acc *b, int held, int largest) {
+    if (a->unordered || b->n == 0)
+        return;
+    if (a->n == 0 || b->unordered || (largest ? below(a->low, b->low, held) : below(b->low, a->low, held))) {
+        const int64_t n = a->n;
+        *a = *b;
+        a->n = n;
+    }
+    a->n += b->n;
+}
+
+static void merge_describe(mv_acc *a, const mv_acc *b, int held) {
+    if (b->n == 0)
+        return;
+    if (a->n == 0 || below(b->low, a->low, held)) {
+        a->low = b->low;
+        a->low_at = b->low_at;
+    }
+    if (a->n == 0 || below(a->high, b->high, held)) {
+        a->high = b->high;
+        a->high_at = b->high_at;
+    }
+    mv_merge_moments(a, b);
+}
+
+struct mv_reduction {
+    int op, operands;
+    mv_step steps[MV_NTYPES];
+};
+#define TABLE(op, time) \
+    {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, \
+     op##_f64, time}
+static const mv_reduction reductions[MV_REDUCTIONS] = {
+    [MV_SUM] = {MV_SUM, 1, TABLE(sum, NULL)},
+    [MV_MEAN] = {MV_MEAN, 1, TABLE(sum, NULL)},
+    [MV_VAR] = {MV_VAR, 1, TABLE(moments, NULL)},
+    [MV_STD] = {MV_STD, 1, TABLE(moments, NULL)},
+    [MV_MIN] = {MV_MIN, 1, TABLE(min, min_time)},
+    [MV_MAX] = {MV_MAX, 1, TABLE(max, max_time)},
+    [MV_ARGMIN] = {MV_ARGMIN, 1, TABLE(argmin, argmin_time)},
+    [MV_ARGMAX] = {MV_ARGMAX, 1, TABLE(argmax, argmax_time)},
+    [MV_COUNT] = {MV_COUNT, 1, {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
+                                count_all, count_f16, count_f32, count_f64, count_time}},
+    [MV_ANY] = {MV_ANY, 1, TABLE(hits, NULL)},
+    [MV_ALL] = {MV_ALL, 1, TABLE(hits, NULL)},
+    [MV_DOT] = {MV_DOT, 2, TABLE(dot, NULL)},
+};
+static const mv_step describe_steps[MV_NTYPES] = TABLE(describe, describe_time);
+
+const mv_reduction *mv_reduction_of(int op) { return &reductions[op]; }
+
+int mv_reduction_result(const void *ctx, int type) {
+    const int op = ((const mv_reduction *)ctx)->op;
+    static const int wide[] = {MV_T_I64, MV_T_U64, -1};
+    const int held = held_as(type);
+    switch (op) {
+    case MV_SUM: case MV_DOT: return type == MV_T_BOOL ? MV_T_I64 : held == FLOATING ? type : wide[held];
+    case MV_MEAN: case MV_VAR: case MV_STD: return held == FLOATING ? type : MV_T_F64;
+    case MV_MIN: case MV_MAX: return type;
+    case MV_ANY: case MV_ALL: return MV_T_BOOL;
+    default: return MV_T_I64;
+    }
+}
+
+static void merge(int op, mv_acc *a, const mv_acc *b, int type) {
+    switch (op) {
+    case MV_VAR: case MV_STD: mv_merge_moments(a, b); break;
+    case MV_MIN: case MV_ARGMIN: merge_extreme(a, b, held_as(type), 0); break;
+    case MV_MAX: case MV_ARGMAX: merge_extreme(a, b, held_as(type), 1); break;
+    default: mv_merge_sum(a, b); break;
+    }
+}
+
+static int32_t finish(int op, const mv_acc *a, int type, double ddof, mv_value *out) {
+    const int floating = held_as(type) == FLOATING;
+    switch (op) {
+    case MV_SUM: case MV_DOT:
+        if (floating)
+            out->f64 = mv_sum_of(a);
+        else
+            out->u64 = (uint64_t)a->total;
+        return MV_OK;
+    case MV_MEAN:
+        out->f64 = !floating ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN;
+        return MV_OK;
+    case MV_VAR: case MV_STD: {
+        const double freedom = (double)a->n - ddof;
+        const double variance = freedom > 0 ? a->m2 / freedom : NAN;
+        out->f64 = op == MV_STD ? sqrt(variance) : variance;
+        return MV_OK;
+    }
+    case MV_MIN: case MV_MAX:
+        *out = a->low;
+        return a->n ? MV_OK : MV_E_EMPTY;
+    case MV_ARGMIN: case MV_ARGMAX:
+        out->i64 = a->low_at;
+        return a->n ? MV_OK : MV_E_EMPTY;
+    case MV_COUNT: out->i64 = a->n; return MV_OK;
+    case MV_ANY: out->i64 = a->hits > 0; return MV_OK;
+    default: out->i64 = a->hits == a->n; return MV_OK; /* MV_ALL */
+    }
+}
+
+static int64_t chunks_of(int64_t n) { return n / MV_CHUNK + (n % MV_CHUNK != 0); }
+
+/* ---- everything to one value */
+typedef struct whole {
+    mv_nest nest;
+    const mv_reduction *op;
+    mv_step step;
+    mv_acc *partial;    /* one a chunk */
+    mv_atomic decided;  /* any and all: the answer is known, the rest need not be read */
+} whole;
+
+static int64_t whole_chunk(void *state, int64_t i) {
+    whole *w = state;
+    const int64_t lo = i * MV_CHUNK, hi = w->nest.size - lo < MV_CHUNK ? w->nest.size : lo + MV_CHUNK;
+    mv_acc acc = {0}; /* on this thread's own stack: neighbours in `partial` share cache lines */
+    if (mv_peek(&w->decided))
+        return 0;
+    mv_nest_walk(&w->nest, lo, hi, w->step, &acc);
+    w->partial[i] = acc;
+    if ((w->op->op == MV_ANY && acc.hits) || (w->op->op == MV_ALL && acc.hits < acc.n))
+        mv_put(&w->decided, 1);
+    return 0;
+}
+
+static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+                            mv_value *result, const mv_run *run) {
+    const int positional = op->op == MV_ARGMIN || op->op == MV_ARGMAX;
+    mv_acc first = {0};
+    whole w = {.op = op, .step = step, .partial = &first};
+    int32_t status = mv_nest_make(&w.nest, args, op->operands, positional ? MV_ORDER_C : MV_ORDER_ANY);
+    if (status)
+        return status;
+    const int64_t chunks = chunks_of(w.nest.size);
+    if (chunks > 1 && !(w.partial = calloc((size_t)chunks, sizeof *w.partial)))
+        return MV_E_MEMORY;
+    int64_t word = mv_run_chunks(run, chunks, whole_chunk, &w);
+    for (int64_t i = 1; i < chunks; i++)
+        merge(op->op, w.partial, &w.partial[i], type);
+    status = word ? (int32_t)(word & 0xff) : finish(op->op, w.partial, type, ddof, result);
+    if (w.partial != &first)
+        free(w.partial);
+    return status;
+}
+
+/* ---- along one axis: outputs in blocks, rows in ranges and within them in tiles that stay in the cache */
+#define TILE 16384
+typedef struct along {
+    mv_nest kept;               /* the dimensions that stay; operands: the arrays, then their masks' addresses */
+    mv_nest axis;               /* the reduced one; its bases and mask bases are set for each output */
+    const mv_reduction *op;
+    mv_step step;
+    int type, out_type;
+    double ddof;
+    char *out;
+    int64_t out_size, outputs, rows;
+    int64_t block, blocks, range, ranges, tile;
+    mv_acc *partial;            /* ranges * outputs, where there is more than one range */
+} along;
+
+typedef struct tile {
+    const along *job;
+    mv_acc *acc;
+    int64_t first, lo, hi;
+} tile;
+
+static void tile_run(void *state, char *const *p, const int64_t *stride, int64_t n, int64_t index) {
+    const tile *t = state;
+    const along *job = t->job;
+    mv_nest axis = job->axis;
+    for (int64_t i = 0; i < n; i++) {
+        char *q[MV_MAX_OPERANDS];
+        int64_t at[MV_MAX_OPERANDS];
+        mv_acc *acc = &t->acc[index + i - t->first];
+        for (int k = 0; k < axis.operands; k++)
+            q[k] = p[k] + i * stride[k] + t->lo * axis.stride[0][k];
+        if (axis.masks == 0) {
+            job->step(acc, q, axis.stride[0], t->hi - t->lo, t->lo);
+            continue;
+        }
+        for (int k = 0; k < axis.masks; k++) {
+            axis.mask[k].base = (const uint8_t *)p[axis.operands + k] + i * stride[axis.operands + k];
+            at[k] = t->lo * axis.mask[k].stride[0];
+        }
+        mv_run_masked(&axis, q, at, t->hi - t->lo, t->lo, job->step, acc);
+    }
+}
+
+static int32_t store_outputs(const along *job, const mv_acc *acc, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        mv_value value;
+        int32_t status = finish(job->op->op, &acc[i], job->type, job->ddof, &value);
+        if (status)
+            return status;
+        mv_store_value(job->out + (first + i) * job->out_size, job->out_type, value);
+    }
+    return MV_OK;
+}
+
+static int64_t along_chunk(void *state, int64_t i) {
+    const along *job = state;
+    const int64_t first = i % job->blocks * job->block, range = i / job->blocks;
+    const int64_t count = job->outputs - first < job->block ? job->outputs - first : job->block;
+    const int64_t lo = range * job->range, hi = job->rows - lo < job->range ? job->rows : lo + job->range;
+    mv_acc *acc = calloc((size_t)count, sizeof *acc);
+    if (!acc)
+        return MV_E_MEMORY;
+    for (int64_t row = lo; row < hi; row += job->tile) {
+        tile t = {job, acc, first, row, hi - row < job->tile ? hi : row + job->tile};
+        mv_nest_walk(&job->kept, first, first + count, tile_run, &t);
+    }
+    int32_t status = MV_OK;
+    if (job->ranges > 1)
+        memcpy(job->partial + range * job->outputs + first, acc, (size_t)count * sizeof *acc);
+    else
+        status = store_outputs(job, acc, first, count);
+    free(acc);
+    return status;
+}
+
+/* The dimensions of `args` without `axis`, as `kept`, and the axis alone. Masks become
+ * operands of `kept`, to be moved along. */
+static int32_t split_axis(along *job, mv_desc *const *args, int axis) {
+    mv_desc part[MV_MAX_OPERANDS], *parts[MV_MAX_OPERANDS];
+    const int operands = job->op->operands == 2 ? 2 : 1;
+    int masks = 0;
+    mv_nest *run = &job->axis;
+    *run = (mv_nest){.ndim = 1, .operands = operands, .size = job->rows, .shape = {job->rows}};
+    for (int k = 0; k < operands; k++) {
+        const mv_desc *d = args[k];
+        part[k] = *d;
+        part[k].ndim = 0;
+        part[k].size = job->outputs;
+        part[k].flags &= ~MV_HAS_MASK;
+        for (int i = 0; i < d->ndim; i++)
+            if (i != axis) {
+                part[k].shape[part[k].ndim] = d->shape[i];
+                part[k].strides[part[k].ndim++] = d->strides[i];
+            }
+        run->stride[0][k] = d->strides[axis];
+        if (d->flags & MV_HAS_MASK) {
+            if (d->ndim != 2 || d->flags & MV_MASK_BITS || d->mask_offset % 8)
+                return MV_E_MASK;
+            mv_desc *mask = &part[operands + masks];
+            *mask = part[k];
+            mask->data = (void *)(d->mask + d->mask_offset / 8);
+            mask->strides[0] = d->mask_stride[1 - axis];
+            run->mask[masks++] = (mv_mask_walk){.stride = {d->mask_stride[axis]}};
+        }
+    }
+    run->masks = masks;
+    for (int k = 0; k < operands + masks; k++)
+        parts[k] = &part[k];
+    return mv_nest_make(&job->kept, parts, operands + masks, MV_ORDER_C);
+}
+
+/* How to cut the work: by the array's shape alone, so that threads do not change results. */
+static void plan(along *job) {
+    const int64_t rows = job->rows ? job->rows : 1;
+    int64_t finest = INT64_MAX;
+    for (int d = 0; d < job->kept.ndim; d++)
+        if (job->kept.shape[d] > 1 && mv_magnitude(job->kept.stride[d][0]) < finest)
+            finest = mv_magnitude(job->kept.stride[d][0]);
+    job->block = TILE / rows > 256 ? TILE / rows : 256;
+    if (job->block > job->outputs)
+        job->block = job->outputs;
+    job->blocks = (job->outputs + job->block - 1) / job->block;
+    /* where the axis itself is the dense one, tiles would only cut its runs short */
+    job->tile = mv_magnitude(job->axis.stride[0][0]) <= finest ? rows : TILE / job->block ? TILE / job->block : 1;
+    int64_t worth = rows / (MV_CHUNK / job->block ? MV_CHUNK / job->block : 1), most = 64 / job->blocks;
+    job->ranges = worth < most ? worth : most;
+    if (job->ranges < 1)
+        job->ranges = 1;
+    job->range = (rows + job->ranges - 1) / job->ranges;
+    job->ranges = (rows + job->range - 1) / job->range;
+}
+
+static int32_t reduce_along(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+                            const mv_run *run) {
+    const mv_desc *out = args[op->operands];
+    along job = {.op = op, .step = step, .type = type, .out_type = mv_type_index(out), .ddof = ddof, .out = out->data,
+                 .out_size = out->itemsize, .outputs = out->size, .rows = args[0]->shape[run->axis]};
+    if (job.outputs == 0)
+        return MV_OK;
+    int32_t status = split_axis(&job, args, run->axis);
+    if (status)
+        return status;
+    plan(&job);
+    if (job.ranges > 1 && !(job.partial = calloc((size_t)(job.ranges * job.outputs), sizeof *job.partial)))
+        return MV_E_MEMORY;
+    status = (int32_t)(mv_run_chunks(run, job.blocks * job.ranges, along_chunk, &job) & 0xff);
+    if (!status && job.ranges > 1) {
+        for (int64_t r = 1; r < job.ranges; r++)
+            for (int64_t i = 0; i < job.outputs; i++)
+                merge(op->op, &job.partial[i], &job.partial[r * job.outputs + i], type);
+        status = store_outputs(&job, job.partial, 0, job.outputs);
+    }
+    free(job.partial);
+    return status;
+}
+
+int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
+                         const mv_run *run) {
+    const mv_reduction *op = ctx;
+    const int type = mv_type_index(args[0]);
+    if (type < 0 || !op->steps[type])
+        return MV_E_DTYPE;
+    const double ddof = op->op == MV_VAR || op->op == MV_STD ? values[0].f64 : 0;
+    if (run && run->axis >= 0)
+        return reduce_along(op, op->steps[type], type, args, ddof, run);
+    return reduce_whole(op, op->steps[type], type, args, ddof, result, run);
+}
+
+/* ---- describe: the chunks of all columns are one batch */
+typedef struct column {
+    mv_nest nest;
+    int type;
+    int64_t first_chunk, chunks;
+} column;
+typedef struct batch {
+    column *columns;
+    int64_t count;
+    mv_acc *partial;
+} batch;
+
+static int64_t batch_chunk(void *state, int64_t i) {
+    const batch *b = state;
+    int64_t lo = 0, hi = b->count; /* the last column that starts at or before chunk i */
+    while (hi - lo > 1) {
+        const int64_t middle = lo + (hi - lo) / 2;
+        if (b->columns[middle].first_chunk <= i)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    const column *c = &b->columns[lo];
+    const int64_t from = (i - c->first_chunk) * MV_CHUNK;
+    const int64_t to = c->nest.size - from < MV_CHUNK ? c->nest.size : from + MV_CHUNK;
+    mv_acc acc = {0};
+    mv_nest_walk(&c->nest, from, to, describe_steps[c->type], &acc);
+    b->partial[i] = acc;
+    return 0;
+}
+
+static void describe(const mv_acc *a, int type, mv_description *out) {
+    const int held = held_as(type);
+    *out = (mv_description){.count = a->n, .argmin = a->low_at, .argmax = a->high_at, .min = a->low, .max = a->high};
+    out->mean = held != FLOATING ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN;
+    out->var = a->n > 1 ? a->m2 / (double)(a->n - 1) : NAN;
+    out->total = held == FLOATING || a->n == 0 ? 0 : (int64_t)(a->total / a->n);
+}
+
+int32_t mv_run_describe(mv_desc *const *args, int64_t count, mv_description *out, const mv_run *run) {
+    batch b = {.count = count, .columns = malloc((size_t)(count ? count : 1) * sizeof *b.columns)};
+    if (!b.columns)
+        return MV_E_MEMORY;
+    int64_t chunks = 0;
+    int32_t status = MV_OK;
+    for (int64_t i = 0; i < count && !status; i++) {
+        column *c = &b.columns[i];
+        c->type = mv_type_index(args[i]);
+        status = c->type < 0 ? MV_E_DTYPE : mv_nest_make(&c->nest, &args[i], 1, MV_ORDER_C);
+        c->first_chunk = chunks;
+        c->chunks = chunks_of(args[i]->size);
+        chunks += c->chunks;
+    }
+    if (!status && !(b.partial = calloc((size_t)(chunks ? chunks : 1), sizeof *b.partial)))
+        status = MV_E_MEMORY;
+    if (!status)
+        status = (int32_t)(mv_run_chunks(run, chunks, batch_chunk, &b) & 0xff);
+    for (int64_t i = 0; i < count && !status; i++) {
+        const column *c = &b.columns[i];
+        mv_acc acc = {0};
+        for (int64_t k = 0; k < c->chunks; k++)
+            merge_describe(&acc, &b.partial[c->first_chunk + k], held_as(c->type));
+        describe(&acc, c->type, &out[i]);
+    }
+    free(b.partial);
+    free(b.columns);
+    return status;
+}

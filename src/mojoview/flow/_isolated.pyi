@@ -1,5 +1,0 @@
-from typing import Any
-
-from mojoview.flow._arguments import Call
-
-def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: bool, finite: bool) -> Any: ...

@@ -1,0 +1,1 @@
+"""Asynchronous calls: executor threads, futures, asyncio and trio."""

@@ -1,0 +1,576 @@
+"""`df.mojo`, `series.mojo` and `index.mojo`: what users call. Stateless; the work is done in the other files."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mojoview.frames import blocks as _blocks
+from mojoview.frames.column_view import BlockView, ColumnView
+from mojoview.frames.exports.describe import describe
+from mojoview.frames.exports.explain import facts_of_index, facts_of_object, table
+from mojoview.frames.frame_view import (
+    block_views,
+    column_view,
+    frame_view,
+    normalize,
+    position_of,
+    positions_of,
+    single_block,
+)
+from mojoview.frames.index_view import index_view
+from mojoview.frames.column_data import Copy, Layout, Missing, check_options
+from mojoview.frames.writing import assign, lease, require_copy_on_write
+
+if TYPE_CHECKING:
+    from mojoview.frames.frame_view import FrameView
+    from mojoview.frames.shared.shared_frame import SharedFrame
+
+NEVER: Copy = "never"
+ERROR: Missing = "error"
+ANY: Layout = "any"
+
+__all__ = ["ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor"]
+
+
+class FrameAccessor:
+    """Zero-copy views of a DataFrame's columns, as ``df.mojo``.
+
+    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and
+    `assign` (publish finished memory). `explain` says what lies where.
+
+    Thread safety: any thread may take views of a frame that no thread is writing to.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, mojoview
+    >>> df = pd.DataFrame({"x": np.arange(3.0), "y": np.ones(3)})
+    >>> np.asarray(df.mojo.view("x"))
+    array([0., 1., 2.])
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.DataFrame) -> None:
+        self._obj = obj
+
+    def view(self, columns: Any = None, *, copy: Copy = NEVER, na: Missing = ERROR, layout: Layout = ANY) -> Any:
+        """Views of the columns: all, some, or one.
+
+        Parameters
+        ----------
+        columns : label or list of labels, optional
+            A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All
+            columns by default.
+        copy : {"never", "if_needed", "always"}
+            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
+            copies all.
+        na : {"error", "mask", "ignore"}
+            Missing values of masked, categorical and Arrow columns: refuse, carry the mask, or take the values alone
+            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own bytes
+            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, for pandas
+            stores none. NaN and NaT are ordinary values of float and datetime columns.
+        layout : {"any", "contiguous", "f", "c"}
+            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
+            column has all of them when it lies in one piece.
+
+        Returns
+        -------
+        FrameView, ColumnView, ArrowView or ChunkedView
+            Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
+            it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
+            `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
+            values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
+            and "values". Arrow columns are a ColumnView where their items have their bytes in place, else the view
+            of `mojoview.views.arrow.arrays` that `explain` names (strings, booleans, lists, ...), and in several chunks a
+            `ChunkedView`: a copy that was asked for puts them together and makes bytes of booleans.
+
+        Raises
+        ------
+        ZeroCopyError
+            A column is big-endian, unaligned, long double, or has not the layout. The message names column, dtype,
+            reason, remedy.
+        DTypeError
+            A column holds references (object, Python strings) or no fixed-size numbers.
+        MaskError
+            ``na="error"`` and a column has missing values.
+        ColumnError, ArgumentError
+            A label names no column or several; an option is not one of those listed.
+        SharedError
+            A column's block is leased for writing.
+
+        Notes
+        -----
+        Thread safety: any thread, while no thread writes to the frame.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64")})
+        >>> v = df.mojo.view("n", na="mask")
+        >>> int(v.data[0]), bool(v.mask[1])
+        (1, True)
+        """
+        df = self._obj
+        if columns is None:
+            if not (copy is NEVER and na is ERROR and layout is ANY):  # the defaults need no look
+                check_options(copy, na, layout)
+            return frame_view(df, None, copy, na, layout)
+        check_options(copy, na, layout)
+        if isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
+        return column_view(df, position_of(df.columns, columns), copy, na, layout)
+
+    def iview(self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
+        """A view of the column at a position, where labels are duplicate or unknown.
+
+        Parameters
+        ----------
+        pos : int
+            Counted from 0, or from the end.
+        copy, na, layout
+            As for `view`.
+
+        Returns
+        -------
+        ColumnView
+            As from ``view(label)``.
+
+        Raises
+        ------
+        IndexingError
+            There is no such position; otherwise as `view`.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
+        >>> float(df.mojo.iview(-1)[0])
+        2.0
+        """
+        check_options(copy, na, layout)
+        return column_view(self._obj, normalize(pos, self._obj.shape[1]), copy, na, layout)
+
+    def block(self, dtype: Any = None) -> BlockView:
+        """The block that holds all columns of a dtype, in two dimensions.
+
+        Parameters
+        ----------
+        dtype : dtype-like, optional
+            Not needed where the frame has one block.
+
+        Returns
+        -------
+        BlockView
+            Borrows and pins the memory; shape (columns, rows), `.columns` says which; `.T` is (rows, columns).
+
+        Raises
+        ------
+        ZeroCopyError
+            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the
+            way.
+        MaskError, DTypeError
+            The block has missing values, or no numbers.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0], "n": [3, 4], "y": [5.0, 6.0]})
+        >>> b = df.mojo.block("float64")
+        >>> (b.shape, list(b.columns))
+        ((2, 2), ['x', 'y'])
+        """
+        return single_block(_blocks.take_snapshot(self._obj), self._obj.columns, dtype)
+
+    def blocks(self) -> tuple[BlockView, ...]:
+        """Every block of the frame, in two dimensions.
+
+        Returns
+        -------
+        tuple of BlockView
+            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks
+            of one row.
+
+        Raises
+        ------
+        ZeroCopyError, MaskError, DTypeError
+            A block cannot be shared, has missing values, or holds no numbers.
+
+        Notes
+        -----
+        Thread safety: as `view`.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> [(b.shape, list(b.columns)) for b in pd.DataFrame({"x": [1.0], "n": [3], "y": [5.0]}).mojo.blocks()]
+        [((2, 1), ['x', 'y']), ((1, 1), ['n'])]
+        """
+        return block_views(_blocks.take_snapshot(self._obj), self._obj.columns)
+
+    def explain(self) -> pd.DataFrame:
+        """Where each column lies in memory, and why it can be shared or not.
+
+        Returns
+        -------
+        DataFrame
+            One row a column: `column, dtype, kind` (class of its view), `block, address` (of an Arrow column the first
+            buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
+            `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
+            the caller.
+
+        Notes
+        -----
+        Thread safety: as `view`. Nothing is pinned.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0], "thing": [object()]})
+        >>> df.mojo.explain()["zero_copy"].tolist()
+        [True, False]
+        """
+        return table(facts_of_object(self._obj))
+
+    def describe(self, columns: Any = None, *, threads: int | None = None) -> pd.DataFrame:
+        """Count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
+
+        Parameters
+        ----------
+        columns : list of labels, optional
+            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared, as `explain`
+            says.
+        threads : int, optional
+            Most threads that take part; the result has the same bits for every number of them.
+
+        Returns
+        -------
+        DataFrame
+            One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
+            `argmin, argmax` (positions, -1 where there is no element). Masked elements, NaN and NaT are skipped. Owned
+            by the caller.
+
+        Raises
+        ------
+        ColumnError, ZeroCopyError, DTypeError
+            A column asked for by name does not exist, cannot be shared, or has no statistics.
+
+        Notes
+        -----
+        Method: `mojoview.compute.descriptions`. Thread safety: as `view`; lets go of the GIL for large frames.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> df = pd.DataFrame({"x": [1.0, 2.0, float("nan")], "n": [3, 5, 4]})
+        >>> df.mojo.describe()[["count", "mean", "argmax"]].values.tolist()
+        [[2.0, 1.5, 1.0], [3.0, 4.0, 1.0]]
+        """
+        df = self._obj
+        if columns is None or isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
+            return describe(df, None if columns is None else positions_of(df.columns, columns), threads)
+        return describe(df, [position_of(df.columns, columns)], threads)
+
+    def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
+        """Opens one column for writing in place, for the time of a ``with`` block.
+
+        Parameters
+        ----------
+        column : label
+            Of exactly one column, of plain numbers, datetimes, periods, or a masked dtype without missing values.
+        detach : bool
+            Copy the column out of its block first where the block is shared. The rest of the old block stays allocated.
+
+        Returns
+        -------
+        context manager giving a ColumnView
+            Borrows the column's own memory, writable; released at the end of the block.
+
+        Raises
+        ------
+        FrameError
+            Copy-on-Write is off (pandas 2 by default): pandas then does not know who shares the memory.
+        SharedError
+            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased
+            already.
+        ReadOnlyError, ZeroCopyError, DTypeError, MaskError
+            The memory is read-only or cannot be shared; categories, whose codes pandas has to choose; missing values.
+        StaleError, ExportedError
+            At the end: pandas replaced the column meanwhile; an array or slice made from the view still lives.
+
+        Notes
+        -----
+        Thread safety: the check is best effort. While the lease is open no other thread may use the frame through
+        pandas, and memory that pandas does not track is not noticed: arrays from `Series.array`, arrays given with
+        ``copy=False``, Arrow exports.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> pd.options.mode.copy_on_write = True  # doctest: +SKIP
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> with df.mojo.lease("x") as x:  # doctest: +SKIP
+        ...     x[0] = 9.0
+        """
+        require_copy_on_write("lease")
+        return lease(self._obj, position_of(self._obj.columns, column), f"column {column!r}", bool(detach))
+
+    def assign(self, column: Any, out: Any) -> None:
+        """Makes finished memory a column of the frame, without a copy.
+
+        Parameters
+        ----------
+        column : label
+            An existing column is replaced, whatever its dtype; a new label becomes the last column.
+        out : View or ndarray, shape (rows,)
+            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray
+            stays in the caller's hands, who must not write to it any more. Strides are kept.
+
+        Returns
+        -------
+        None
+            The frame holds the memory. With Copy-on-Write off (pandas 2 by default) pandas itself copies it once.
+
+        Raises
+        ------
+        ShapeError, DTypeError, ZeroCopyError
+            Not one value a row; a dtype that a column cannot have without a copy.
+        ReadOnlyError, MaskError, OverlapError
+            The memory is read-only, masked, or a column of this frame already.
+        ExportedError
+            A consumer of the View still uses it. Nothing has changed then.
+        ColumnError, ArgumentError
+            The label names several columns; `out` is neither View nor ndarray.
+
+        Notes
+        -----
+        Thread safety: none; this writes to the frame.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, mojoview as mv
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> out = mv.view(np.empty(2), writable=True)
+        >>> out[:] = [3.0, 4.0]
+        >>> df.mojo.assign("y", out)
+        >>> (df["y"].tolist(), out.closed)
+        ([3.0, 4.0], True)
+        """
+        assign(self._obj, column, out)
+
+    def share(
+        self, name: str | None = None, *, capacity: int | None = None, slots: int = 3, prefault: bool = False,
+        reclaim: bool = False, mode: int = 0o600,
+    ) -> SharedFrame:
+        """Gives the frame to other processes as version 1 of a shared frame; `mojoview.attach(name)` reads it.
+
+        Parameters
+        ----------
+        name : str, optional
+            Anonymous memory when absent, handed over by pickling.
+        capacity : int, optional
+            Bytes that a later version may take; a quarter more than this one when absent.
+        slots : int
+            How many versions there is room for: one that is read, one that is newest, one that is written.
+        prefault : bool
+            Whether all pages come in now.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced.
+        mode : int
+            Permissions of the name.
+
+        Returns
+        -------
+        SharedFrame
+            A context manager; owns the name until `close()`.
+
+        Raises
+        ------
+        ZeroCopyError
+            A column cannot be shared; the message names it, its dtype and the remedy.
+        SegmentExists, ShmFullError
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview as mv
+        >>> df = pd.DataFrame({"x": [1.0, 2.0]})
+        >>> with df.mojo.share("docs-share"):
+        ...     mv.attach("docs-share").read()["x"].sum()
+        np.float64(3.0)
+        """
+        from mojoview.frames.shared.shared_frame import share_frame
+
+        return share_frame(
+            self._obj, name, capacity=capacity, slots=slots, prefault=prefault, reclaim=reclaim, mode=mode
+        )
+
+    def __repr__(self) -> str:
+        from mojoview.frames.exports.repr import accessor_text
+
+        return accessor_text(self._obj)
+
+    def _repr_html_(self) -> str:
+        from mojoview.frames.exports.repr import accessor_html
+
+        return accessor_html(self._obj)
+
+
+class SeriesAccessor:
+    """A zero-copy view of a Series, as ``series.mojo``.
+
+    A column taken out of a frame (``df["x"]``) shares the frame's memory; ``df.mojo.view("x")`` gives the same view in
+    a tenth of the time.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.Series([1.5, 2.5]).mojo.view().shape
+    (2,)
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.Series) -> None:
+        self._obj = obj
+
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
+        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> str(pd.Series([1, 2], dtype="int16").mojo.view().dtype)
+        'int16'
+        """
+        check_options(copy, na, layout)
+        return column_view(self._obj, 0, copy, na, layout)
+
+    def explain(self) -> pd.DataFrame:
+        """One row of `df.mojo.explain`."""
+        return table(facts_of_object(self._obj))
+
+    def lease(self) -> AbstractContextManager[ColumnView]:
+        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the
+        memory.
+
+        Raises
+        ------
+        SharedError
+            The memory is shared; ``series.copy()`` is not.
+        """
+        require_copy_on_write("lease")
+        return lease(self._obj, 0, f"Series {self._obj.name!r}", False)
+
+    def __repr__(self) -> str:
+        from mojoview.frames.exports.repr import accessor_text
+
+        return accessor_text(self._obj)
+
+    def _repr_html_(self) -> str:
+        from mojoview.frames.exports.repr import accessor_html
+
+        return accessor_html(self._obj)
+
+
+class IndexAccessor:
+    """A zero-copy view of an Index, as ``index.mojo``. Always read-only: an Index keeps a hash table of its values.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.Index([1.5, 2.5]).mojo.view().readonly
+    True
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: pd.Index) -> None:
+        self._obj = obj
+
+    def view(self, *, level: Any = None, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
+        """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
+
+        Parameters
+        ----------
+        level : int or label, optional
+            Of a MultiIndex, whose labels are tuples: the level whose codes are viewed. They point into
+            ``index.levels[level]``, where -1 stands for a missing label as among categories.
+
+        Returns
+        -------
+        ColumnView, ArrowView or ChunkedView
+            Borrows the memory and keeps the Index, whose memory pandas never writes to while it lives. Never stale.
+
+        Raises
+        ------
+        ZeroCopyError
+            A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex is viewed level by level.
+        ArgumentError
+            There is no such level, or the Index has none.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, mojoview
+        >>> pd.date_range("2024-01-01", periods=3).mojo.view().shape
+        (3,)
+        >>> index = pd.MultiIndex.from_product([["a", "b"], [10, 20]])
+        >>> np.asarray(index.mojo.view(level=1))
+        array([0, 1, 0, 1], dtype=int8)
+        """
+        check_options(copy, na, layout)
+        return index_view(self._obj, level, copy, na, layout)
+
+    def explain(self) -> pd.DataFrame:
+        """Where the labels lie, as `df.mojo.explain` for a column; one row a level of a MultiIndex.
+
+        Examples
+        --------
+        >>> import pandas as pd, mojoview
+        >>> pd.RangeIndex(3).mojo.explain()["reason"][0]
+        "its labels are computed, there is no memory; use copy='if_needed', or start, stop and step themselves"
+        """
+        return table(facts_of_index(self._obj))
+
+    def __repr__(self) -> str:
+        return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
+
+
+class ArrayAccessor:
+    """A zero-copy view of one of pandas' extension arrays (``pd.array(...)``, ``series.array``), as ``array.mojo``.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview
+    >>> pd.array([1, None, 3], dtype="Int64").mojo.view(na="mask").data.shape
+    (3,)
+    """
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+
+    def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
+        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+
+        pandas does not track who writes to an array that it did not make itself: such writes are seen.
+        """
+        return pd.Series(self._obj, copy=False).mojo.view(copy=copy, na=na, layout=layout)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"

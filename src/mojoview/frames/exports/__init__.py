@@ -1,0 +1,1 @@
+"""Functions on frame and column views: pandas, Arrow, text and HTML."""

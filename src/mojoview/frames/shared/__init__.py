@@ -1,0 +1,1 @@
+"""`SharedFrame`: a DataFrame that other processes read."""

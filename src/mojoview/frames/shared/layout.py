@@ -1,0 +1,381 @@
+"""A DataFrame as bytes that are read in place: a short description, then the frame's own buffers, 64-byte aligned.
+
+`plan()` says what goes where, `Plan.write()` copies each buffer once, `rebuild()` makes a DataFrame over the bytes
+without a copy.
+Blocks stay blocks. Arrow-backed columns travel in Arrow's own stream format, which is read in place too.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mojoview.frames.blocks import assemble, masked_parts, take_snapshot, zoned_array
+from mojoview.memory.errors import CorruptHeader, MojoViewError, ZeroCopyError
+from mojoview.sharing.segment.segments import dtype_from_text, dtype_to_text
+from mojoview.views import View
+
+__all__ = ["Plan", "plan", "rebuild"]
+
+PREFIX = 16  # bytes: length of the description, version of this layout
+LAYOUT = 1
+_MASKED = {
+    "boolean": pd.arrays.BooleanArray,
+    "Int": pd.arrays.IntegerArray,
+    "UInt": pd.arrays.IntegerArray,
+    "Float": pd.arrays.FloatingArray,
+}
+
+
+class Plan:
+    """What goes where: `nbytes` in all."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[int, int, Callable[[np.ndarray[Any, Any]], None]]] = []
+        self._end = 0
+        self._arrow: list[tuple[str, Any]] = []
+        self.description: dict[str, Any] = {}
+        self._text = b""
+
+    def add(self, nbytes: int, write: Callable[[np.ndarray[Any, Any]], None]) -> int:
+        """Room for a buffer; its offset, counted from the end of the description."""
+        at = self._end
+        self._pieces.append((at, nbytes, write))
+        self._end = (at + nbytes + 63) // 64 * 64
+        return at
+
+    def describe(self, description: dict[str, Any]) -> None:
+        """The description that goes in front; called again, it replaces the one before."""
+        self.description = description
+        self._text = json.dumps(description, separators=(",", ":")).encode()
+
+    @property
+    def start(self) -> int:
+        return (PREFIX + len(self._text) + 63) // 64 * 64
+
+    @property
+    def nbytes(self) -> int:
+        return self.start + self._end
+
+    def write(self, target: np.ndarray[Any, Any]) -> None:
+        """Copies everything into `target`, uint8 of at least `nbytes`."""
+        target[:PREFIX].view("<u8")[:] = len(self._text), LAYOUT
+        target[PREFIX : PREFIX + len(self._text)] = np.frombuffer(self._text, np.uint8)
+        for at, nbytes, write in self._pieces:
+            write(target[self.start + at : self.start + at + nbytes])
+
+
+def plan(frame: pd.DataFrame) -> Plan:
+    """Where each buffer of the frame goes.
+
+    Raises
+    ------
+    ZeroCopyError
+        A column, the index or a label cannot be shared; the message names it, its dtype and the remedy.
+    """
+    result = Plan()
+    arrow: list[tuple[int, Any]] = []
+    blocks = []
+    for values, positions in take_snapshot(frame).arrays():
+        name = frame.columns[positions[0]]
+        if _is_arrow(values):
+            arrow.append((positions[0], values))
+            continue
+        blocks.append({"at": positions, **_plan_array(result, values, f"column {name!r}")})
+    result.describe(
+        {
+            "schema": _schema(frame),
+            "generation": 0,
+            "rows": len(frame),
+            "blocks": blocks,
+            "arrow": _plan_arrow(result, arrow),
+            "columns": _plan_index(result, frame.columns, "the column labels"),
+            "index": _plan_index(result, frame.index, "the index"),
+        }
+    )
+    return result
+
+
+def _schema(frame: pd.DataFrame) -> str:
+    """Equal for frames of the same columns, dtypes and kind of index."""
+    what = (
+        [repr(label) for label in frame.columns],
+        [str(dtype) for dtype in frame.dtypes],
+        type(frame.index).__name__,
+        str(frame.index.dtype),
+        [repr(name) for name in frame.index.names],
+    )
+    return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
+
+
+def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A DataFrame over the bytes, and their description. The frame keeps the bytes alive.
+
+    Raises
+    ------
+    CorruptHeader
+        The description does not fit the bytes.
+    """
+    prefix = np.asarray(window[:PREFIX]).view("<u8") if window.size >= PREFIX else (0, 0)
+    length, layout = int(prefix[0]), int(prefix[1])
+    if layout != LAYOUT or length > window.size - PREFIX:
+        raise CorruptHeader(
+            f"shared frame: expected layout {LAYOUT} and a description within {window.size} bytes, "
+            f"got {layout} and {length}"
+        )
+    try:
+        description = json.loads(bytes(window[PREFIX : PREFIX + length]))
+        # This view pins the version, and lives as long as any array over it: to pandas it is the blocks' other user.
+        pin = window[(PREFIX + length + 63) // 64 * 64 :]
+        data = np.asarray(pin)
+        pieces = [(_read_array(data, spec), pin, spec["at"]) for spec in description["blocks"]]
+        pieces += _read_arrow(data, description["arrow"])
+        index, columns = _read_index(data, description["index"]), _read_index(data, description["columns"])
+        _check_pieces(pieces, index, columns)
+        return assemble(pieces, index, columns), description
+    except MojoViewError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise CorruptHeader(
+            f"shared frame: its description does not fit its bytes ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _check_pieces(pieces: list[tuple[Any, Any, list[int]]], index: pd.Index, columns: pd.Index) -> None:
+    """pandas takes blocks as they are: what does not fit together would crash it later."""
+    places = sorted(place for _, _, at in pieces for place in at)
+    shapes = [(array.shape[-1], array.shape[0] if array.ndim == 2 else 1, len(at)) for array, _, at in pieces]
+    if places != list(range(len(columns))) or any(rows != len(index) or have != want for rows, have, want in shapes):
+        raise CorruptHeader(
+            f"shared frame: blocks of shapes {[array.shape for array, _, _ in pieces]} do not make up {len(columns)} "
+            f"columns of {len(index)} rows"
+        )
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+
+
+def _refuse(what: str, dtype: Any, reason: str, remedy: str) -> ZeroCopyError:
+    return ZeroCopyError(f"sharing a frame: {what} of dtype {dtype}: {reason}; {remedy}")
+
+
+def _plan_array(result: Plan, values: Any, what: str) -> dict[str, Any]:
+    dtype = values.dtype
+    if isinstance(values, np.ndarray):
+        return _plan_numpy(result, values, what)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return {
+            "kind": "zoned",
+            "unit": dtype.unit,
+            "tz": str(dtype.tz),
+            "values": _plan_numpy(result, np.asarray(values.tz_convert(None)), what),
+        }
+    if isinstance(dtype, np.dtype):  # naive datetimes and timedeltas, and NumPy extension arrays
+        return _plan_numpy(result, np.asarray(values), what)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return {
+            "kind": "categorical",
+            "codes": _plan_numpy(result, values.codes, what),
+            "ordered": bool(dtype.ordered),
+            "categories": _plan_index(result, dtype.categories, f"the categories of {what}"),
+        }
+    if isinstance(dtype, pd.PeriodDtype):
+        return {"kind": "period", "dtype": str(dtype), "values": _plan_numpy(result, values.asi8, what)}
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and str(dtype).startswith(tuple(_MASKED)):
+        parts = masked_parts(values)
+        if parts is not None:
+            return {
+                "kind": "masked",
+                "dtype": str(dtype),
+                "values": _plan_numpy(result, parts[0], what),
+                "mask": _plan_numpy(result, parts[1], what),
+            }
+    raise _refuse(
+        what, dtype, "its memory has no form that other processes can read in place", "convert it with astype() first"
+    )
+
+
+def _plan_numpy(result: Plan, values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
+    if values.dtype.hasobject or values.dtype.kind == "T":
+        raise _refuse(
+            what,
+            values.dtype,
+            "its items are Python objects",
+            "convert it with astype('str'), astype('category') or to numbers",
+        )
+    fortran = values.flags.f_contiguous and not values.flags.c_contiguous
+    source = values.T if fortran else values
+
+    def write(target: np.ndarray[Any, Any]) -> None:
+        np.copyto(target.view(source.dtype).reshape(source.shape), source)
+
+    at = result.add(values.nbytes, write)
+    return {
+        "kind": "numpy",
+        "dtype": dtype_to_text(values.dtype).decode(),
+        "shape": values.shape,
+        "fortran": bool(fortran),
+        "offset": at,
+    }
+
+
+def _read_array(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
+    """An array over `data`, the frame's buffers."""
+    kind = spec["kind"]
+    if kind == "numpy":
+        dtype = dtype_from_text(spec["dtype"].encode())
+        order: Any = "F" if spec["fortran"] else "C"
+        # ndarray checks the extent against the buffer, and refuses negative offsets and sizes
+        return np.ndarray(tuple(spec["shape"]), dtype, data, spec["offset"], order=order)
+    if kind == "zoned":
+        values = _read_array(data, spec["values"])
+        return zoned_array(values, pd.DatetimeTZDtype(spec["unit"], spec["tz"]))
+    if kind == "categorical":
+        codes = _read_array(data, spec["codes"])
+        dtype_ = pd.CategoricalDtype(_read_index(data, spec["categories"]), spec["ordered"])
+        if codes.size and not -1 <= int(codes.min()) <= int(codes.max()) < len(dtype_.categories):
+            raise CorruptHeader("shared frame: a category code outside the categories")
+        return pd.Categorical.from_codes(codes, dtype=dtype_, validate=False)
+    if kind == "period":
+        values = _read_array(data, spec["values"])
+        freq: Any = pd.api.types.pandas_dtype(spec["dtype"])
+        return pd.arrays.PeriodArray(values, dtype=freq)
+    if kind == "masked":
+        values = _read_array(data, spec["values"])
+        mask = _read_array(data, spec["mask"])
+        cls = next(cls for prefix, cls in _MASKED.items() if spec["dtype"].startswith(prefix))
+        return cls(values, mask, copy=False)
+    raise CorruptHeader(f"shared frame: an array of kind {kind!r}")
+
+
+# -- Arrow -------------------------------------------------------------------------------------------------------------
+
+
+def _is_arrow(values: Any) -> bool:
+    dtype = values.dtype
+    return isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow")
+
+
+def _plan_arrow(result: Plan, columns: list[tuple[int, Any]]) -> dict[str, Any] | None:
+    """All Arrow-backed columns as one stream."""
+    if not columns:
+        return None
+    import pyarrow as pa
+
+    arrays = [values.__arrow_array__() for _, values in columns]
+    table = pa.table(
+        [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in arrays],
+        names=[str(k) for k in range(len(columns))],
+    )
+
+    def stream(sink: Any) -> None:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    measure = pa.MockOutputStream()
+    stream(measure)
+    at = result.add(measure.size(), lambda target: stream(pa.FixedSizeBufferWriter(pa.py_buffer(target))))
+    return {
+        "offset": at,
+        "nbytes": measure.size(),
+        "at": [position for position, _ in columns],
+        "dtypes": [_arrow_dtype(values.dtype) for _, values in columns],
+    }
+
+
+def _arrow_dtype(dtype: Any) -> str:
+    if isinstance(dtype, pd.StringDtype):
+        return "str" if dtype.na_value is np.nan else "string"
+    return "arrow"
+
+
+def _read_arrow(data: np.ndarray[Any, Any], spec: dict[str, Any] | None) -> list[tuple[Any, Any, list[int]]]:
+    if spec is None:
+        return []
+    import pyarrow as pa
+
+    piece = data[spec["offset"] : spec["offset"] + spec["nbytes"]]
+    try:
+        table = pa.ipc.open_stream(pa.py_buffer(piece)).read_all()
+        table.validate()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptHeader(f"shared frame: its Arrow columns cannot be read ({error})") from error
+    columns: list[tuple[Any, Any, list[int]]] = []
+    for k, (position, dtype) in enumerate(zip(spec["at"], spec["dtypes"], strict=True)):
+        array: Any = pd.arrays.ArrowExtensionArray(table.column(k))
+        if dtype != "arrow":
+            kind: Any = pd.StringDtype("pyarrow", np.nan if dtype == "str" else pd.NA)
+            array = kind.construct_array_type()(table.column(k), dtype=kind)
+        columns.append((array, None, [position]))
+    return columns
+
+
+# -- indexes -----------------------------------------------------------------------------------------------------------
+
+
+def _plain(label: Any) -> bool:
+    return label is None or type(label) in (str, int, float, bool)
+
+
+def _plan_index(result: Plan, index: pd.Index, what: str) -> dict[str, Any]:
+    for name in index.names:
+        if not _plain(name):
+            raise _refuse(
+                f"the name {name!r} of {what}",
+                type(name).__name__,
+                "only plain text and numbers are shared",
+                "rename it",
+            )
+    if isinstance(index, pd.RangeIndex):
+        return {"kind": "range", "start": index.start, "stop": index.stop, "step": index.step, "name": index.name}
+    if isinstance(index, pd.MultiIndex):
+        return {
+            "kind": "multi",
+            "names": list(index.names),
+            "levels": [_plan_index(result, level, what) for level in index.levels],
+            "codes": [_plan_numpy(result, np.asarray(codes), what) for codes in index.codes],
+        }
+    if index.dtype == object or isinstance(index.dtype, pd.StringDtype):
+        labels = [None if label is np.nan else label for label in index]
+        if all(type(label) in (str, int) or label is None for label in labels):
+            return {"kind": "labels", "values": labels, "dtype": str(index.dtype), "name": index.name}
+        raise _refuse(
+            what, index.dtype, "its labels are Python objects", "convert it with index.astype() or reset_index()"
+        )
+    values = index.to_numpy() if isinstance(index.dtype, np.dtype) and index.dtype.kind not in "mM" else index.array
+    if _is_arrow(values):
+        raise _refuse(
+            what, index.dtype, "Arrow-backed indexes are not shared", "use index.astype(object) or reset_index()"
+        )
+    return {"kind": "array", "values": _plan_array(result, values, what), "name": index.name}
+
+
+@functools.lru_cache(maxsize=64)
+def _labels(values: tuple[Any, ...], dtype: str) -> Any:
+    """Column labels: making an Index of texts takes longer than all the rest of a frame of a few columns."""
+    return pd.Index(values, dtype=dtype, tupleize_cols=False)
+
+
+def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
+    if spec["kind"] == "range":
+        return pd.RangeIndex(spec["start"], spec["stop"], spec["step"], name=spec["name"])
+    if spec["kind"] == "multi":
+        return pd.MultiIndex(
+            [_read_index(data, level) for level in spec["levels"]],
+            [_read_array(data, codes) for codes in spec["codes"]],
+            names=spec["names"],
+        )
+    if spec["kind"] == "labels":
+        if len(spec["values"]) > 1000:
+            return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
+        labels = _labels(tuple(spec["values"]), spec["dtype"])
+        return (
+            labels.view() if spec["name"] is None else labels.rename(spec["name"])
+        )  # names can be set: each gets its own
+    return pd.Index(_read_array(data, spec["values"]), name=spec["name"], copy=False)

@@ -1,0 +1,277 @@
+"""SharedFrame: a DataFrame that other processes read whole, in place, version after version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pandas as pd
+
+from mojoview.frames.shared.layout import plan, rebuild
+from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
+from mojoview.sharing.segment import _segment, arguments
+from mojoview.sharing.snapshot import _snapshot
+from mojoview.sharing.segment._segment import Segment
+from mojoview.sharing.snapshot._snapshot import Snapshot
+
+__all__ = ["SharedFrame", "share_frame"]
+
+
+class SharedFrame:
+    """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, and by unpickling.
+
+    A version is published whole: blocks, index, labels, categories, masks and strings in one publication, so a reader
+    never sees one column of one version beside a column of another. Readers get a real DataFrame over the shared
+    memory, without a copy, whatever its size; its arrays are read-only, and pandas copies a block before it writes to
+    it. A version stays as it is while anything made from it is alive. The writer never waits for readers, and no reader
+    for the writer.
+
+    Attributes
+    ----------
+    name : str
+    version : int
+        Number of the newest version; 0 before the first.
+    generation : int
+        Grows when a version has another schema (columns, dtypes, index kind) than the one before; of the version read
+        last.
+    capacity : int
+        Bytes that one version may take.
+
+    Notes
+    -----
+    Thread safety: `read()` in any thread; `publish()` and `append()` in one thread at a time. After a fork the child
+    only reads.
+
+    Examples
+    --------
+    >>> import pandas as pd, mojoview as mv
+    >>> df = pd.DataFrame({"price": [1.5, 2.5], "city": pd.Categorical(["Rome", "Oslo"])})
+    >>> with df.mojo.share("docs-frame") as shared:
+    ...     reader = mv.attach("docs-frame")
+    ...     first = reader.read()
+    ...     version = shared.publish(df.assign(price=[3.0, 4.0]))
+    ...     first["price"].tolist(), reader.read()["price"].tolist(), version
+    ([1.5, 2.5], [3.0, 4.0], 2)
+    >>> reader.close()
+    """
+
+    def __init__(self, snapshot: Snapshot):
+        if snapshot.shape != (snapshot.nbytes,) or snapshot.segment.facts["kind"] != _segment.FRAME:
+            raise CorruptHeader(f"attaching frame {snapshot.name!r}: its slots are not plain bytes")
+        self._snapshot = snapshot
+        self._description: dict[str, Any] = {}  # of the version that this handle read or published last
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def read(self, timeout: float = 1.0) -> pd.DataFrame:
+        """The newest version.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds to wait where there is none yet.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Borrows the shared memory and keeps this version of it alive.
+
+        Raises
+        ------
+        WaitTimeout, ClosedError, CorruptHeader, Busy
+        """
+        window = self._snapshot.read()
+        while window is None:
+            self._snapshot.wait_newer(timeout)
+            window = self._snapshot.read()
+        frame, self._description = rebuild(window)
+        return frame
+
+    def wait_newer(self, timeout: float | None = None) -> int:
+        """Sleeps until there is a version newer than the one read last.
+
+        Returns
+        -------
+        int
+            Its number.
+
+        Raises
+        ------
+        WaitTimeout, OwnerGone, ClosedError
+        """
+        return self._snapshot.wait_newer(timeout)
+
+    async def versions(self) -> AsyncIterator[pd.DataFrame]:
+        """Every version as it comes, for ``async for``; versions that come faster than they are taken are passed over.
+
+        Raises
+        ------
+        OwnerGone, ClosedError
+            When the writer says goodbye or dies: the iteration ends with it.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await loop.run_in_executor(None, self._snapshot.wait_newer, 0.25)
+            except WaitTimeout:
+                continue
+            yield self.read()
+
+    def __aiter__(self) -> AsyncIterator[pd.DataFrame]:
+        return self.versions()
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def publish(self, frame: pd.DataFrame, *, busy: Any = "grow", timeout: float | None = None) -> int:
+        """Publishes a frame as the next version.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Copied once, into the slot. Another schema begins a new generation.
+        busy : {"grow", "skip", "wait"}
+            Where readers hold every slot: add one, raise `Busy`, or wait.
+        timeout : float, optional
+
+        Returns
+        -------
+        int
+            The version's number.
+
+        Raises
+        ------
+        ShmFullError
+            The frame needs more than `capacity`.
+        ZeroCopyError
+            A column cannot be shared; the message names it and the remedy.
+        Busy, WaitTimeout, NotOwnerError, ClosedError
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise ArgumentError(f"publish(): expected a DataFrame, got {type(frame).__name__}")
+        what = plan(frame)
+        if not self._description and self.version:  # the writer's successor goes on from the version that stands
+            self.read()
+        same = what.description["schema"] == self._description.get("schema")
+        what.describe({**what.description, "generation": self.generation + (not same)})
+        if what.nbytes > self.capacity:
+            raise ShmFullError(
+                f"publish(): the frame needs {what.nbytes} bytes, {self.name!r} has room for {self.capacity}; "
+                "share it with capacity=",
+                what.nbytes,
+                self.capacity,
+            )
+        with self._snapshot.write(busy=busy, timeout=timeout) as slot:
+            what.write(slot)
+        self._description = what.description
+        return self._snapshot.version
+
+    def append(self, rows: pd.DataFrame, *, busy: Any = "grow", timeout: float | None = None) -> int:
+        """Publishes the newest version with further rows, up to `capacity`; readers keep the versions that they hold.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Of the same columns and dtypes.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ShmFullError
+            The log is full; it stays as it was.
+        ArgumentError
+            It is no DataFrame, or columns or dtypes differ.
+        """
+        if not isinstance(rows, pd.DataFrame):
+            raise ArgumentError(f"append(): expected a DataFrame, got {type(rows).__name__}")
+        held = self.read()
+        if list(rows.columns) != list(held.columns) or list(rows.dtypes) != list(held.dtypes):
+            raise ArgumentError(f"append(): expected columns {dict(held.dtypes)}, got {dict(rows.dtypes)}")
+        ignore = isinstance(held.index, pd.RangeIndex) and isinstance(rows.index, pd.RangeIndex)
+        return self.publish(pd.concat([held, rows], ignore_index=ignore), busy=busy, timeout=timeout)
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._snapshot.name
+
+    @property
+    def version(self) -> int:
+        return self._snapshot.version
+
+    @property
+    def generation(self) -> int:
+        return int(self._description.get("generation", 0))
+
+    @property
+    def capacity(self) -> int:
+        return self._snapshot.nbytes
+
+    @property
+    def closed(self) -> bool:
+        return self._snapshot.closed
+
+    def writer_alive(self) -> bool:
+        """Whether the writer's process lives and has not closed the frame."""
+        return self._snapshot.writer_alive()
+
+    def reader(self) -> SharedFrame:
+        """Another handle on the same frame; it reads."""
+        return SharedFrame(self._snapshot.reader())
+
+    def close(self) -> None:
+        """Lets go; the writer's name goes too. Frames that were read stay valid."""
+        self._snapshot.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedFrame, (self._snapshot,)
+
+    def __enter__(self) -> SharedFrame:
+        self._snapshot.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = (
+            "closed" if self.closed else f"version {self.version}, {'writer' if self._snapshot.writable else 'reader'}"
+        )
+        return f"<mojoview SharedFrame {self.name!r}: {state}>"
+
+
+def share_frame(
+    frame: pd.DataFrame,
+    name: str | None,
+    *,
+    capacity: int | None = None,
+    slots: int = 3,
+    prefault: bool = False,
+    reclaim: bool = False,
+    mode: int = 0o600,
+) -> SharedFrame:
+    """See `df.mojo.share`."""
+    needed = plan(frame).nbytes
+    room = needed + needed // 4 + 65536
+    if capacity is not None:
+        room = arguments.whole(f"share({name!r})", "capacity", capacity, 0, 2**62)
+    if room < needed:
+        raise ShmFullError(f"share({name!r}): the frame needs {needed} bytes, capacity is {room}", needed, room)
+    shared = SharedFrame(
+        _snapshot.create(_segment.FRAME, name, (room,), "u1", slots, None, 64, prefault, reclaim, mode)
+    )
+    try:
+        shared.publish(frame)
+    except BaseException:
+        shared.close()
+        raise
+    return shared
+
+
+def attach_frame(segment: Segment) -> SharedFrame:
+    """How `mojoview.attach()` makes the handle."""
+    return SharedFrame(Snapshot._of(segment))

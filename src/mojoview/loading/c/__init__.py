@@ -1,0 +1,1 @@
+"""Kernels from C libraries and from function pointers of other tools."""

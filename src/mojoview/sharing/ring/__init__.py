@@ -1,0 +1,1 @@
+"""`Ring`: a stream of messages through a segment."""

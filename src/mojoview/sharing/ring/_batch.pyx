@@ -1,0 +1,429 @@
+"""Frames that were read: windows on the ring's own memory, valid until they are released, and the memory's way back."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from mojoview.memory._lease cimport Lease, lease_owner
+from mojoview.sharing.ring.operations cimport (
+    MV_CONSUMER, MV_SIDE_CLOSED, mv_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_stand_up,
+    mv_ring_wake,
+)
+from mojoview.views._view cimport View, make_view
+
+import weakref
+
+import numpy as np
+
+from mojoview.memory.errors import (
+    AllocationError, ArgumentError, ExportedError, IndexingError, ReadOnlyError, ReleasedError, ShapeError,
+)
+from mojoview.sharing.ring.tables import make_frame
+
+BYTES = np.dtype("u1")
+HEADERS = np.dtype({
+    "names": ["position", "seq", "timestamp_ns", "nbytes", "type", "source"],
+    "formats": ["u8", "u8", "u8", "u4", "u1", "u2"],
+    "offsets": [0, 8, 16, 32, 40, 42], "itemsize": sizeof(mv_frame)})
+
+
+# Not cleared by the cycle collector: regions need the handle to the last.
+@cython.final
+@cython.no_gc_clear
+cdef class Handle:
+    """Handle()
+
+    This process's end of a ring: the C handle, and the queue of what was read and not yet given back.
+    """
+
+    def __cinit__(self):
+        self.ends, self.over = NULL, NULL
+        self.closing = False
+
+    def __dealloc__(self):
+        free(self.ends)
+        free(self.over)
+
+    cdef object hand_out(self):
+        """The bytes from the last region's end to the reader's position, as a region of their own."""
+        cdef Region region = Region.__new__(Region)
+        cdef uint64_t *ends
+        cdef uint8_t *over
+        cdef Py_ssize_t room, k
+        if self.count == self.room:
+            room = max(16, 2 * self.room)
+            ends = <uint64_t *>malloc(room * sizeof(uint64_t))
+            over = <uint8_t *>malloc(room)
+            if ends is NULL or over is NULL:
+                free(ends)
+                free(over)
+                raise AllocationError(f"a queue of {room} unreleased batches")
+            for k in range(self.count):
+                ends[k] = self.ends[(self.first + k) % self.room]
+                over[k] = self.over[(self.first + k) % self.room]
+            free(self.ends)
+            free(self.over)
+            self.ends, self.over, self.room, self.first = ends, over, room, 0
+        k = (self.first + self.count) % self.room
+        self.ends[k] = self.ring.pos
+        self.over[k] = 0
+        region.serial = self.serial + self.count
+        region.handle = self
+        self.count += 1
+        return region
+
+    cdef int settle(self, uint64_t serial) noexcept:
+        """A region is over; the bytes go back when all older ones are. In a forked child nothing goes back."""
+        cdef uint64_t upto = self.ring.released
+        self.over[(self.first + <Py_ssize_t>(serial - self.serial)) % self.room] = 1
+        while self.count and self.over[self.first]:
+            upto = self.ends[self.first]
+            self.first = (self.first + 1) % self.room
+            self.count -= 1
+            self.serial += 1
+        if upto != self.ring.released and self.consumer is not None and self.consumer.owner.fd >= 0:
+            mv_ring_release(&self.ring, upto)
+            mv_ring_wake(&self.ring.ctl.space)
+        if self.closing and self.count == 0:
+            self.leave()
+        return 0
+
+    cdef int give_back(self) noexcept:
+        """What was skipped, or copied, with no region outstanding."""
+        if self.count == 0 and self.ring.pos != self.ring.released:
+            mv_ring_release(&self.ring, self.ring.pos)
+            mv_ring_wake(&self.ring.ctl.space)
+        return 0
+
+    cdef int leave(self) noexcept:
+        """The reader's goodbye, once nobody looks into the memory any more."""
+        self.closing = True
+        if self.count or self.consumer is None:
+            return 0
+        if self.consumer.owner.fd >= 0:
+            if mv_ring_lossy(&self.ring):
+                mv_ring_stand_up(&self.ring)
+            else:
+                mv_ring_set_side(&self.ring, MV_CONSUMER, MV_SIDE_CLOSED, 0)
+            self.consumer.release()
+        return 0
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Region:
+    """Region()
+
+    Bytes of a ring that a batch lies in; they go back to the producer when the last view on them is gone.
+    """
+
+    def __dealloc__(self):
+        if self.handle is not None:
+            self.handle.settle(self.serial)
+
+
+@cython.final
+@cython.freelist(8)
+cdef class Batch:
+    """Batch()
+
+    Frames that one `Ring.read()` took, in order. A sequence; false where it is empty.
+
+    In a lossless ring the frames lie in the ring itself: their space is the producer's again when the batch is
+    released, or when it
+    and every view on it are dropped. In a lossy ring they are copies.
+
+    Attributes
+    ----------
+    closed : bool
+    headers : numpy.ndarray
+        Structured, a copy: position, seq, timestamp_ns, nbytes, type, source.
+    records : numpy.ndarray
+        All payloads, without a copy where they lie evenly: 1-D of the ring's dtype, or 2-D of bytes where
+        they are of one length.
+
+    Notes
+    -----
+    Thread safety: any thread may read; release by one.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> with mv.Ring.create() as ring:
+    ...     _ = ring.write(b"one"), ring.write(b"two")
+    ...     with ring.read() as batch:
+    ...         [(frame.seq, bytes(frame)) for frame in batch]
+    [(0, b'one'), (1, b'two')]
+    """
+
+    def __cinit__(self):
+        self.frames = NULL
+
+    def __init__(self):
+        raise ArgumentError("Batch() is not called by hand: Ring.read() makes it")
+
+    def __dealloc__(self):
+        free(self.frames)
+
+    def __len__(self):
+        return self.count
+
+    def __bool__(self):
+        return self.count != 0
+
+    def __getitem__(self, key):
+        cdef Py_ssize_t k
+        try:
+            if isinstance(key, slice):
+                return [one_frame(self, k) for k in range(*key.indices(self.count))]
+            k = range(self.count)[key]
+        except IndexError:
+            raise IndexingError(f"batch[{key}]: it has {self.count} frames") from None
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"batch[{key!r}]: {error}") from None
+        return one_frame(self, k)
+
+    def __iter__(self):
+        cdef int k
+        for k in range(self.count):
+            yield one_frame(self, k)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.release()
+
+    def __repr__(self):
+        state = "released" if self.lease is None and self.count else "open"
+        return f"<mojoview batch: {self.count} frames, {state}>"
+
+    @property
+    def closed(self):
+        return self.lease is None
+
+    @property
+    def headers(self):
+        if self.count == 0:
+            return np.empty(0, HEADERS)
+        return np.frombuffer((<char *>self.frames)[:self.count * sizeof(mv_frame)], HEADERS)
+
+    @property
+    def records(self):
+        cdef int64_t shape[2]
+        cdef int64_t strides[2]
+        cdef int64_t step, length
+        cdef int k
+        dtype = BYTES if self.dtype is None else self.dtype
+        if self.count == 0:
+            return np.empty(0, dtype) if self.dtype is not None else np.empty([0, 0], dtype)
+        held(self)
+        length = self.frames[0].length
+        step = self.frames[1].payload - self.frames[0].payload if self.count > 1 else length
+        for k in range(1, self.count):
+            if self.frames[k].length != length:
+                if self.dtype is None:
+                    raise ShapeError(f"records: frames of {length} and {self.frames[k].length} bytes make no array")
+                length = -1
+                break
+            if self.frames[k].payload - self.frames[k - 1].payload != step:
+                step = 0
+        if step == 0 or (self.dtype is not None and length != dtype.itemsize):  # round the ring's end, or several
+            parts = [np.frombuffer(one_frame(self, k), dtype) for k in range(self.count)]
+            return np.concatenate(parts) if self.dtype is not None else np.stack(parts)
+        shape[0], shape[1], strides[0], strides[1] = self.count, length, step, 1
+        return np.asarray(make_view(self.lease, <void *>self.frames[0].payload, 1 if self.dtype is not None else 2,
+                                    shape, strides, dtype, True))
+
+    def to_pandas(self):
+        """to_pandas()
+
+        The records as a DataFrame, one column a field.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Owns its memory: valid after `release()`.
+
+        Raises
+        ------
+        ArgumentError
+            The ring has no dtype.
+        ReleasedError
+            The batch was released.
+        """
+        if self.dtype is None:
+            raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
+        return make_frame(self.records)
+
+    def release(self):
+        """release()
+
+        Gives the frames' memory back to the producer; views on it are released with it. Again: nothing happens.
+
+        Raises
+        ------
+        ExportedError
+            An array, a slice of a view or another consumer still uses the memory; nothing was released.
+
+        Notes
+        -----
+        Thread safety: one thread.
+        """
+        cdef View view
+        cdef Py_ssize_t known = 1
+        if self.lease is None:
+            return
+        views = [reference() for reference in self.views or ()]
+        alive = [view for view in views if view is not None and view.desc is not NULL]
+        for view in alive:
+            known += view._exports == 0 and not view._exposed
+        if self.exports or (<PyObject *>self.lease).ob_refcnt != known:
+            raise ExportedError("releasing a batch: an array or a slice still uses its frames; drop it, or copy "
+                                "what is to stay")
+        for view in alive:
+            view.release()
+        self.lease = self.views = None
+
+
+cdef int held(Batch self) except -1:
+    if self is None or self.lease is None:
+        raise ReleasedError("the batch was released: read its frames before, or copy them")
+    return 0
+
+
+cdef mv_frame NO_FRAME  # of what Frame.__new__() alone makes
+memset(&NO_FRAME, 0, sizeof(NO_FRAME))
+
+
+# Frames die young and by reference count.
+@cython.final
+@cython.freelist(256)
+cdef class Frame:
+    """Frame()
+
+    One frame: `bytes(frame)` copies it, `frame.view` and `memoryview(frame)` show it in place.
+
+    Attributes
+    ----------
+    seq : int
+        Counts the frames of its producer.
+    timestamp_ns : int
+        When it was written, by the ring's clock.
+    type : int
+        1, or the producer's own number from 16 to 255.
+    source : int
+        Which producer, in a ring of several.
+    position : int
+        Where in the stream, in bytes.
+    nbytes : int
+    view : View
+        1-D: the ring's records, else bytes. Read-only; valid until the batch is released.
+    """
+
+    def __cinit__(self):
+        self.info = &NO_FRAME
+
+    def __init__(self):
+        raise ArgumentError("Frame() is not called by hand: Ring.read() makes it")
+
+    @property
+    def seq(self):
+        return info_of(self).seq
+
+    @property
+    def timestamp_ns(self):
+        return info_of(self).t_ns
+
+    @property
+    def type(self):
+        return info_of(self).type
+
+    @property
+    def source(self):
+        return info_of(self).source
+
+    @property
+    def position(self):
+        return info_of(self).pos
+
+    @property
+    def nbytes(self):
+        return info_of(self).length
+
+    @property
+    def view(self):
+        cdef int64_t shape[1]
+        cdef int64_t strides[1]
+        cdef View view
+        cdef Batch batch = self.batch
+        held(batch)
+        dtype = BYTES if batch.dtype is None else batch.dtype
+        strides[0] = dtype.itemsize
+        shape[0] = info_of(self).length // strides[0]
+        view = make_view(batch.lease, <void *>self.info.payload, 1, shape, strides, dtype, True)
+        if batch.views is None:
+            batch.views = []
+        batch.views.append(weakref.ref(view))
+        return view
+
+    def to_pandas(self):
+        """to_pandas()
+
+        The frame's records as a DataFrame that owns its memory.
+
+        Raises
+        ------
+        ArgumentError, ReleasedError
+            The ring has no dtype; the batch was released.
+        """
+        held(self.batch)
+        if self.batch.dtype is None:
+            raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
+        return make_frame(np.frombuffer(self, self.batch.dtype))
+
+    def __len__(self):
+        return info_of(self).length
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        held(self.batch)
+        if flags & PyBUF_WRITABLE:
+            raise ReadOnlyError("a frame's buffer is read-only: expected a request without PyBUF_WRITABLE")
+        PyBuffer_FillInfo(buffer, self, <void *>self.info.payload, self.info.length, 1, flags)
+        self.batch.exports += 1
+
+    def __releasebuffer__(self, Py_buffer *buffer):
+        self.batch.exports -= 1
+
+    def __repr__(self):
+        return f"<mojoview frame {self.seq}: type {self.type}, {self.nbytes} bytes at {self.position}>"
+
+
+cdef mv_frame *info_of(Frame self) except NULL:
+    if self.info is NULL:
+        raise ReleasedError("Frame.__new__() makes no frame: Ring.read() does")
+    return self.info
+
+
+cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dtype):
+    """A batch of `count` frames in memory that `owner` keeps."""
+    cdef Batch batch = Batch.__new__(Batch)
+    batch.dtype = dtype
+    if count:
+        batch.frames = <mv_frame *>malloc(count * sizeof(mv_frame))
+        if batch.frames is NULL:
+            raise AllocationError(f"the headers of {count} frames")
+        memcpy(batch.frames, frames, count * sizeof(mv_frame))
+        batch.lease = lease_owner(owner)
+    batch.count = count
+    return batch
+
+
+cdef Frame one_frame(Batch batch, int k):
+    cdef Frame frame = Frame.__new__(Frame)
+    frame.batch = batch
+    frame.info = &batch.frames[k]
+    return frame

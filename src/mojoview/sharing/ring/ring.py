@@ -1,0 +1,583 @@
+"""Ring: a stream of frames through shared memory, between threads and processes. Making and finding rings, iterating,
+statistics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+from mojoview.memory._dtype import as_dtype
+from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
+from mojoview.sharing.segment import _segment, segments
+from mojoview.sharing.ring._batch import Frame
+from mojoview.sharing.ring._handle import (
+    CONTROL_BYTES,
+    FULL,
+    LOCK_BYTE_PRODUCER,
+    MODES,
+    SPIN_NS,
+    WAITS,
+    deadline_of,
+    format_ring,
+    whole,
+)
+from mojoview.sharing.ring._eventfd import Bell
+from mojoview.sharing.ring._consumer import RingReader
+from mojoview.sharing.ring._producer import Claim
+from mojoview.sharing.segment._segment import Segment
+
+__all__ = ["Claim", "Ring"]
+
+KINDS = {
+    "spsc": _segment.RING_SPSC,
+    "mpsc": _segment.RING_MPSC,
+    "broadcast": _segment.RING_BROADCAST,
+    "recorder": _segment.RING_BROADCAST,
+}
+MODE_NAMES = {number: name for name, number in MODES.items()}
+Path = str | os.PathLike[str]
+
+
+class Ring(RingReader):
+    """A stream of frames through shared memory; made by `create` and `attach`, on either side.
+
+    Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers
+    are continuous, headers are checked on every read, payloads where ``crc=True``.
+
+    Notes
+    -----
+    Modes: "spsc", one producer and one reader, nothing is lost, frames are read in place; "mpsc", the same with up to
+    64 producers; "broadcast", one producer that never waits and any number of readers, each of which knows exactly what
+    it missed; "recorder", the same in a file that outlives its processes and keeps the newest `capacity` bytes.
+
+    A producer that dies loses only what it had not finished writing. A reader that dies gives its frames to the
+    next one again.
+
+    Thread safety: one thread at a time a handle; a handle more is cheap. A forked child attaches anew.
+
+    Source of the methods: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of
+    RFC 3720.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> with mv.Ring.create() as ring:
+    ...     ring.write(b"hello")
+    ...     ring.write(b"world")
+    ...     [bytes(frame) for frame in ring.read()]
+    0
+    1
+    [b'hello', b'world']
+    """
+
+    _keeps_name: bool
+    _bell: Bell | None = None
+
+    @classmethod
+    def create(
+        cls,
+        name: Path | None = None,
+        capacity: int = 1 << 20,
+        mode: Literal["spsc", "mpsc", "broadcast", "recorder"] = "spsc",
+        dtype: Any = None,
+        crc: bool = False,
+        wait: Literal["spin", "hybrid", "futex", "poll", "event"] = "hybrid",
+        *,
+        full: Literal["block", "drop", "error"] = "block",
+        broken: Literal["raise", "skip"] = "raise",
+        lonely: bool = False,
+        start: str | int | None = None,
+        clock: Literal["monotonic", "ticks"] = "monotonic",
+        pin: int | None = None,
+        priority: int | None = None,
+        permissions: int = 0o600,
+        reclaim: bool = False,
+        _begin: tuple[int, int] = (0, 0),
+    ) -> Ring:
+        """A new ring, and a handle on it.
+
+        Parameters
+        ----------
+        name : str or path, optional
+            Under which others attach; a file's path for a recorder. Without a name: handed on by
+            pickling, or by fork and `attach(ring)`.
+        capacity : int
+            Bytes, a power of two from 4,096. Best where it fits in a cache; for large messages four of them.
+        mode : {"spsc", "mpsc", "broadcast", "recorder"}
+        dtype : dtype-like, optional
+            Structured: messages are then whole records of it.
+        crc : bool
+            Whether payloads carry a checksum.
+        wait : {"spin", "hybrid", "futex", "poll", "event"}
+            How this handle waits: burning a core; 20 microseconds of that, then sleeping; sleeping;
+            never; sleeping, and others watch
+            `fileno()`.
+        full : {"block", "drop", "error"}
+            What a write does where there is no room. Drops are counted.
+        broken : {"raise", "skip"}
+            What a read does with a damaged frame; it is in `broken` either way.
+        lonely : bool
+            Whether to wait on when the other side is gone, since another will come.
+        start : {"newest", "oldest"} or int, optional
+            Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder
+            "oldest".
+        clock : {"monotonic", "ticks"}
+            "ticks" reads the processor's counter, calibrated once: cheaper, drifts by parts in a million.
+        pin : int, optional
+            Core to which the calling thread is bound.
+        priority : int, optional
+            Real-time priority (SCHED_FIFO) of the calling thread. A warning where it is not permitted, as with `pin`.
+        permissions : int
+            Of the name's file.
+        reclaim : bool
+            Whether a ring of that name whose creator is dead may be replaced.
+
+        Returns
+        -------
+        Ring
+            Owns the name until it is closed; a recorder's file stays.
+
+        Raises
+        ------
+        ArgumentError, SegmentExists, ShmFullError, SegmentError
+            An argument is unusable; the name is taken; there is no room; the system refuses.
+
+        Notes
+        -----
+        Thread safety: any thread.
+
+        Examples
+        --------
+        >>> import mojoview as mv, numpy as np
+        >>> with mv.Ring.create(dtype=[("t", "f8"), ("n", "i4")]) as ring:
+        ...     ring.write_many(np.array([(0.5, 1), (1.5, 2)], ring.dtype))
+        ...     ring.read().records["n"].tolist()
+        2
+        [1, 2]
+        """
+        operation = f"Ring.create({name!r})"
+        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
+        if not isinstance(mode, str) or mode not in MODES:
+            raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
+        if clock not in ("monotonic", "ticks"):
+            raise ArgumentError(f"{operation}: clock={clock!r}: expected 'monotonic' or 'ticks'")
+        capacity = whole(capacity, f"{operation}: capacity", 4096, 1 << 46)
+        if capacity & (capacity - 1):
+            raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
+        records = None if dtype is None else as_dtype(dtype, operation)
+        if records is not None and (
+            records.names is None or records.itemsize == 0 or records.itemsize > capacity // 2 - 32
+        ):
+            raise ArgumentError(
+                f"{operation}: dtype={records}: expected a structured dtype of at most {capacity // 2 - 32} bytes"
+            )
+        path, label = _place(name, mode, operation)
+        segment = segments.create_segment(
+            KINDS[mode],
+            CONTROL_BYTES + capacity,
+            name=label,
+            path=path,
+            dtype=records,
+            params=(capacity, MODES[mode], int(bool(crc))),
+            mode=whole(permissions, f"{operation}: permissions", 0, 0o777),
+            reclaim=reclaim,
+        )
+        format_ring(segment, _segment.HEADER_BYTES, *_begin, clock == "ticks")
+        if path is None:
+            segments.commit_segment(segment)
+        else:
+            segment.commit()
+        ring = cls._wrap(segment, options, start=start)
+        ring._keeps_name = path is not None
+        _place_thread(pin, priority)
+        return ring
+
+    @classmethod
+    def attach(
+        cls,
+        name: Path | Ring,
+        *,
+        wait: Literal["spin", "hybrid", "futex", "poll", "event"] = "hybrid",
+        full: Literal["block", "drop", "error"] = "block",
+        broken: Literal["raise", "skip"] = "raise",
+        lonely: bool = False,
+        start: str | int | None = None,
+        observe: bool = False,
+        pin: int | None = None,
+        priority: int | None = None,
+        timeout: float = 1.0,
+    ) -> Ring:
+        """Another handle on a ring.
+
+        Parameters
+        ----------
+        name : str, path or Ring
+            What is a path (has a separator, or is a `Path`) is a recorder's file. A Ring: the same ring,
+            also after a fork.
+        observe : bool
+            Looks at a lossless ring without taking anything; may miss frames, and knows which.
+        start : {"newest", "oldest"} or int, optional
+            "oldest" for a recorder when absent, else "newest".
+        timeout : float
+            Seconds to wait for the creator to finish it.
+        wait, full, broken, lonely, pin, priority : as for `create`
+
+        Returns
+        -------
+        Ring
+
+        Raises
+        ------
+        SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader,
+        TruncatedError, SchemaMismatch
+            There is none; it is not finished, not ours, another user's, of another version, damaged, too
+            short, or no ring.
+        ArgumentError
+
+        Notes
+        -----
+        Thread safety: any thread.
+        """
+        operation = f"Ring.attach({name!r})"
+        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
+        if isinstance(name, Ring):
+            segment = name.segment.reopen(writable=name._writable)
+        elif _is_path(name):
+            path = os.path.abspath(_text(name, operation))
+            if not os.path.exists(path):
+                raise SegmentNotFound(2, f"{operation}: there is no such file")
+            segment = segments.attach_segment(
+                os.path.basename(path),
+                path=path,
+                kinds=sorted(set(KINDS.values())),
+                writable=os.access(path, os.W_OK),
+                timeout=timeout,
+                uid=os.stat(path).st_uid,
+                any_boot=True,
+            )
+        else:
+            segment = segments.attach_segment(
+                _text(name, operation), kinds=sorted(set(KINDS.values())), writable=True, timeout=timeout
+            )
+        ring = cls._wrap(segment, options, observe=observe, start=start)
+        _place_thread(pin, priority)
+        return ring
+
+    @classmethod
+    def _wrap(
+        cls, segment: Segment, options: dict[str, Any], *, observe: bool = False, start: str | int | None = "newest"
+    ) -> Ring:
+        facts = segment.facts
+        capacity, mode, crc = facts["params"][:3]
+        dtype = segments.dtype_from_text(facts["dtype_text"]) if facts["dtype_text"] else None
+        if start is None and mode == MODES["recorder"]:
+            options = {**options, "start": "oldest"}
+        if dtype is not None and dtype.itemsize == 0:
+            raise CorruptHeader(f"ring {segment.name!r}: its records have no bytes")
+        ring = cls.__new__(cls)
+        ring._open(
+            segment,
+            facts["payload_off"],
+            facts["payload_bytes"],
+            capacity,
+            mode,
+            bool(crc),
+            dtype,
+            observer=observe and mode in (MODES["spsc"], MODES["mpsc"]),
+            **options,
+        )
+        ring._keeps_name = True
+        return ring
+
+    def __init__(self) -> None:
+        raise ArgumentError("Ring() is not called by hand: use Ring.create(...) or Ring.attach(...)")
+
+    def __reduce__(self) -> tuple[Callable[..., Ring], tuple[Any, ...]]:
+        return ring_of_segment, (self.segment,)
+
+    @property
+    def name(self) -> str | None:
+        """Under which others attach; None where it has no name."""
+        return None if self.segment.anonymous else self.segment.path if self._is_file else self.segment.name
+
+    @property
+    def mode(self) -> str:
+        return MODE_NAMES[self._mode]
+
+    @property
+    def _is_file(self) -> bool:
+        return bool(self.segment.facts["params"][1] == MODES["recorder"])
+
+    def stats(self) -> dict[str, Any]:
+        """The counters of the ring and of this handle.
+
+        Returns
+        -------
+        dict
+            Of the ring: written, bytes (messages' payloads), dropped, used and capacity (bytes), read,
+            waiters, producer and consumer
+            (pid, or None). Of this reader in a lossy ring, of the consumer in a lossless one: lost,
+            broken, crc_errors, resyncs,
+            unblocked. Of this handle: frames_read, overruns, abandoned (messages in fragments that were not completed).
+
+        Notes
+        -----
+        Thread safety: any thread. The numbers are each exact, and need not belong to one moment.
+        """
+        n = self._numbers()
+        own = self._copies or self._observes
+        active = 1
+        return {
+            "mode": self.mode,
+            "capacity": self.capacity,
+            "written": n["written"],
+            "bytes": n["bytes"],
+            "dropped": n["dropped"],
+            "used": min(n["tail"] - n["head"] if not self._copies else n["tail"], self.capacity),
+            "read": n["frames"],
+            "lost": self.lost if own else n["lost"],
+            "broken": self.breaks if own else n["broken"],
+            "crc_errors": self.crc_errors if own else n["crc_errors"],
+            "resyncs": self._resyncs if own else n["resyncs"],
+            "unblocked": n["unblocked"],
+            "waiters": n["data_waiters"] + n["space_waiters"],
+            "producer": n["producer_pid"] if n["producer"] == active else None,
+            "consumer": n["consumer_pid"] if n["consumer"] == active else None,
+            "frames_read": self.frames_read,
+            "overruns": self.overruns,
+            "abandoned": self.abandoned,
+        }
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<mojoview ring: closed>"
+        return f"<mojoview ring {self.name!r}: {self.mode}, {self.capacity} bytes>"
+
+    def fileno(self) -> int:
+        """A descriptor for epoll, select and asyncio: readable while there may be something to read, or the
+        ring has ended.
+
+        Returns
+        -------
+        int
+            An eventfd, borrowed; it becomes unreadable when a read finds the ring empty.
+
+        Raises
+        ------
+        ClosedError, NotOwnerError
+            The ring is closed; another reader has the seat.
+
+        Notes
+        -----
+        The first call starts a thread that sleeps until the producer wakes it. Thread safety: the reader's thread.
+        """
+        if self._bell is None:
+            self._sit()
+            self._bell = Bell(self, LOCK_BYTE_PRODUCER)
+            self._arm = self._bell.arm
+            self._bell.arm(self)
+        return self._bell.fileno()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Frames, until the ring ends; the event loop runs while there are none."""
+        loop = asyncio.get_running_loop()
+        fd = self.fileno()
+        while True:
+            batch = self.read(256, 0)
+            for k, frame in enumerate(batch):
+                try:
+                    yield frame
+                except GeneratorExit:  # a break: the frames behind it are the next read's
+                    self._put_back(batch, k + 1)
+                    raise
+            if batch:
+                continue
+            if self.ended:
+                return
+            readable = loop.create_future()
+            loop.add_reader(fd, _resolve, readable)
+            try:
+                await readable
+            finally:
+                loop.remove_reader(fd)
+
+    def flush(self) -> None:
+        """Writes a recorder's pages to its disk; without it they survive the process, but not a power failure.
+
+        Raises
+        ------
+        OSError
+            The disk refuses.
+
+        Notes
+        -----
+        Thread safety: any thread; releases the GIL.
+        """
+        os.fsync(self.segment.fileno())
+
+    def close(self) -> None:
+        """Gives up the seats and the name; frames that are still held stay valid. Again: nothing happens.
+
+        Raises
+        ------
+        Busy
+            Another thread is in the middle of a call, or a claim is open.
+        """
+        if self.closed:
+            return
+        bell, self._bell, self._arm = self._bell, None, None
+        if bell is not None:
+            bell.stop()
+        self._leave()
+        if self._keeps_name:
+            self.segment.close()
+        else:
+            segments.close_segment(self.segment)
+
+    def __enter__(self) -> Ring:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        self.close()
+
+    def append(self, frame: Any) -> None:
+        """Copies a frame of another ring into this recording, with its number, time and type: a gap there is
+        a gap here.
+
+        Parameters
+        ----------
+        frame : Frame
+            Its number is at least that of the recording's next one.
+
+        Raises
+        ------
+        ArgumentError, ShapeError
+            This is no recorder, or the number goes back; the frame is larger than `max_frame`.
+        NotOwnerError
+            Another process records.
+
+        Notes
+        -----
+        Thread safety: the recorder's thread.
+
+        Examples
+        --------
+        >>> import mojoview as mv, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, mv.Ring.create() as ring:
+        ...     with mv.Ring.create(folder + "/flight.ring", mode="recorder") as recording:
+        ...         _ = ring.write(b"a"), ring.write(b"b")
+        ...         for frame in ring.read():
+        ...             recording.append(frame)
+        ...         [frame.seq for frame in recording.read(9, 0)]
+        [0, 1]
+        """
+        if not isinstance(frame, Frame):
+            raise ArgumentError(f"append: expected a Frame, got {type(frame).__name__}; write() takes bytes")
+        if not self._is_file:
+            raise ArgumentError(f"append: ring {self.name!r} is no recorder; write() gives numbers of its own")
+        self._copy_in(frame, frame.seq, frame.timestamp_ns, frame.type)
+
+    def wait_for_reader(self, timeout: float | None = None) -> bool:
+        """Waits until a reader has taken its seat; the writer's way not to speak into an empty room.
+
+        Returns
+        -------
+        bool
+            Whether there is one.
+        """
+        deadline = deadline_of(timeout)
+        while not self._has_reader():
+            if time.monotonic_ns() >= deadline:
+                return False
+            time.sleep(0.001)
+        return True
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _options(
+    operation: str,
+    wait: str = "hybrid",
+    full: str = "block",
+    broken: str = "raise",
+    lonely: bool = False,
+    start: str | int = "newest",
+    pin: int | None = None,
+    priority: int | None = None,
+) -> dict[str, Any]:
+    for what, number in (("pin", pin), ("priority", priority)):
+        if not isinstance(number, (int, type(None))):
+            raise ArgumentError(f"{operation}: {what}={number!r}: expected a whole number, or None")
+    for word, value, known in (("wait", wait, WAITS), ("full", full, FULL), ("broken", broken, ("raise", "skip"))):
+        if not isinstance(value, str) or value not in known:
+            raise ArgumentError(f"{operation}: {word}={value!r}: expected one of {', '.join(known)}")
+    if not (start in ("newest", "oldest") if isinstance(start, str) else isinstance(start, int) and 0 <= start < 2**64):
+        raise ArgumentError(f"{operation}: start={start!r}: expected 'newest', 'oldest' or a sequence number")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "wait": WAITS[wait],
+        "full": FULL[full],
+        "strict": broken == "raise",
+        "lonely": lonely,
+        "start": start,
+        "spin_ns": SPIN_NS if cores > 1 else 0,
+    }
+
+
+def _is_path(name: object) -> bool:
+    return isinstance(name, os.PathLike) or (isinstance(name, str) and os.sep in name)
+
+
+def _text(name: object, operation: str) -> str:
+    """A name, or the text of a path."""
+    text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
+    if not isinstance(text, str) or "\0" in text:
+        raise ArgumentError(f"{operation}: expected a name, or the path of a recorder's file, as text")
+    return text
+
+
+def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, str | None]:
+    """(path of a file of its own, name)."""
+    if mode != "recorder":
+        if name is not None and _is_path(name):
+            raise ArgumentError(
+                f"{operation}: only a recorder lives in a file of its own; expected a name without {os.sep!r}"
+            )
+        return None, None if name is None else _text(name, operation)
+    if name is None:
+        raise ArgumentError(f"{operation}: a recorder needs the path of its file")
+    path = os.path.abspath(_text(name, operation))
+    return path, os.path.basename(path)
+
+
+def _place_thread(pin: int | None, priority: int | None) -> None:
+    """Binds the calling thread to a core and gives it a real-time priority, as far as the system permits."""
+    try:
+        if pin is not None:
+            os.sched_setaffinity(0, {pin})
+    except (OSError, ValueError, OverflowError, AttributeError) as error:
+        warnings.warn(f"pin={pin}: this thread stays where it is ({error})", RuntimeWarning, stacklevel=3)
+    try:
+        if priority is not None:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except (OSError, ValueError, OverflowError, AttributeError) as error:
+        warnings.warn(f"priority={priority}: not permitted here ({error})", RuntimeWarning, stacklevel=3)
+
+
+def ring_of_segment(segment: Segment) -> Ring:
+    """The ring in a segment that was attached for reading, for either side; ends that handle. For
+    `mojoview.attach()` and pickle.
+    """
+    try:
+        writable = segment.reopen(writable=True)
+    finally:
+        segment.close()
+    return Ring._wrap(writable, _options("attach()"), start=None)

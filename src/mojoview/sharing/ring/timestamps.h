@@ -1,0 +1,78 @@
+/* ring_clock.h: timestamps of frames: CLOCK_MONOTONIC, or the processor's own counter scaled to it.
+
+   The counter costs a third of the call. Its rate and offset are measured once, when the ring is made, and stored in the ring,
+   so that all processes translate alike; it may drift from CLOCK_MONOTONIC by some parts in a million. */
+#ifndef MOJOVIEW_RING_CLOCK_H
+#define MOJOVIEW_RING_CLOCK_H
+
+#include <time.h>
+
+#include "layout.h"
+
+enum { MV_CLOCK_MONOTONIC = 0, MV_CLOCK_TICKS = 1 };
+
+static inline uint64_t mv_monotonic_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+static inline uint64_t mv_ticks(void) {
+    uint32_t low, high;
+    __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+static inline int mv_ticks_usable(void) { /* runs at one rate in all power states */
+    uint32_t a, b, c, d;
+    return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1);
+}
+#elif defined(__aarch64__)
+static inline uint64_t mv_ticks(void) {
+    uint64_t ticks;
+    __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+static inline int mv_ticks_usable(void) { return 1; }
+#else
+static inline uint64_t mv_ticks(void) { return 0; }
+static inline int mv_ticks_usable(void) { return 0; }
+#endif
+
+/* Nanoseconds between two looks, and the ticks at the middle of the tightest of some: a look that was interrupted is no measure. */
+static inline void mv_clock_look(uint64_t *ticks, uint64_t *ns) {
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 16; i++) {
+        uint64_t before = mv_ticks(), t = mv_monotonic_ns(), after = mv_ticks();
+        if (after - before < best) {
+            best = after - before;
+            *ticks = before + best / 2;
+            *ns = t;
+        }
+    }
+}
+
+/* Measures the rate over 10 ms. Returns 0 where the processor has no usable counter: the ring keeps CLOCK_MONOTONIC. */
+static inline int mv_clock_calibrate(mv_ring_ctl *ctl) {
+    uint64_t ticks0 = 0, ns0 = 0, ticks1 = 0, ns1 = 0;
+    if (!mv_ticks_usable()) return 0;
+    const struct timespec pause = {0, 10000000};
+    mv_clock_look(&ticks0, &ns0);
+    nanosleep(&pause, NULL);
+    mv_clock_look(&ticks1, &ns1);
+    if (ticks1 <= ticks0 || ns1 <= ns0) return 0;
+    ctl->ns_per_tick = (uint64_t)((long double)(ns1 - ns0) / (long double)(ticks1 - ticks0) * 4294967296.0L);
+    ctl->tick_base = ticks1;
+    ctl->ns_base = ns1;
+    ctl->clock = MV_CLOCK_TICKS;
+    return 1;
+}
+
+static inline uint64_t mv_ring_now(const mv_ring_ctl *ctl) {
+    if (ctl->clock != MV_CLOCK_TICKS) return mv_monotonic_ns();
+    uint64_t ticks = mv_ticks() - ctl->tick_base; /* in two halves: the product has up to 96 bits */
+    return ctl->ns_base + (ticks >> 32) * ctl->ns_per_tick + ((ticks & UINT32_MAX) * ctl->ns_per_tick >> 32);
+}
+
+#endif

@@ -1,0 +1,144 @@
+"""What State and Snapshot have in common: a segment with one writer whose publications are numbered, and waiting for the next."""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EINTR
+from libc.stdint cimport int64_t, uint64_t
+
+from mojoview.sharing.segment._segment cimport Mapping, Segment
+
+import errno
+import os
+import time
+
+from mojoview.memory.errors import ClosedError, OwnerGone, WaitTimeout
+from mojoview.sharing.segment import arguments, segments
+
+
+cdef extern from "memory/futex_wait.h" nogil:
+    """
+    static inline uint64_t mv_counter_now(void *counter) {
+        return atomic_load_explicit((_Atomic uint64_t *)counter, memory_order_acquire); /* ACQ: with what it promises */
+    }
+    static inline int mv_sleep_on(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
+        return mv_park((_Atomic uint64_t *)counter, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
+    }
+    """
+    uint64_t mv_counter_now(void *counter)
+    int mv_sleep_on(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
+
+cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core the writer cannot run while we spin
+cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the writer's life
+
+
+cdef Segment NOWHERE = Segment.__new__(Segment)  # what __new__() alone makes is closed
+
+
+cdef class Published:
+    """Published()
+
+    The common part of `State` and `Snapshot`.
+    """
+
+    def __cinit__(self):
+        self.counter = self.sleepers = NULL
+        self.segment = NOWHERE
+
+    def reader(self):
+        """reader()
+
+        Another handle on the same memory, for another thread; it reads.
+        """
+        self.check_open("reader()")
+        return type(self)._of(self.segment.reopen())
+
+    def __reduce__(self):
+        self.check_open("pickling")
+        return type(self)._of, (self.segment,)
+
+    cdef uint64_t word(self) noexcept:
+        return mv_counter_now(self.counter)
+
+    cdef int check_open(self, str operation) except -1:
+        if self.counter is NULL:
+            raise ClosedError(f"{operation}: the {type(self).__name__} {self.segment.name!r} was closed")
+        return 0
+
+    cdef int find_sleepers(self) except -1:
+        """Makes `sleepers` known, before this handle sleeps."""
+        return 0
+
+    cdef uint64_t await_newer(self, uint64_t number, object timeout) except? 0:
+        """The number of the newest publication, once it is above `number`."""
+        cdef uint64_t seen
+        cdef int64_t left
+        cdef void *counter
+        cdef void *sleepers
+        cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
+        cdef int rc
+        deadline = arguments.deadline("wait_newer()", timeout, time.monotonic_ns())
+        while True:
+            self.check_open("wait_newer()")
+            seen = self.word()
+            if seen >> self.number_shift > number:
+                return seen >> self.number_shift
+            if self.segment.writer_closed:
+                raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
+            left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
+            if left <= 0:
+                raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
+            self.find_sleepers()
+            counter, sleepers, mapping, page = self.counter, self.sleepers, self.mapping, self.page
+            if counter is NULL:  # closed while the sleepers' page was mapped
+                continue
+            with nogil:
+                rc = mv_sleep_on(counter, seen, sleepers, SPIN_NS, left)
+            if rc == -EINTR:
+                PyErr_CheckSignals()
+            elif rc == -errno.ETIMEDOUT:
+                PyErr_CheckSignals()
+                self.check_open("wait_newer()")
+                if self.word() == seen and not self.segment.writer_closed and not self.segment.owner_alive():
+                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
+                                    f"{type(self).__name__}.take_over() continues it")
+
+    @property
+    def name(self):
+        return self.segment.name
+
+    @property
+    def version(self):
+        """Number of the newest publication."""
+        self.check_open("version")
+        return self.word() >> self.number_shift
+
+    @property
+    def writable(self):
+        return self.counter is not NULL and self.segment.owner.fd >= 0
+
+    @property
+    def closed(self):
+        return self.counter is NULL
+
+    def writer_alive(self):
+        """writer_alive()
+
+        Whether the writer's process lives and has not closed it.
+        """
+        self.check_open("writer_alive()")
+        return self.segment.owner_alive()
+
+    def close(self):
+        """close()
+
+        Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what was read, and views, stay valid.
+        """
+        self.counter = self.sleepers = NULL
+        self.mapping = self.page = None
+        segments.close_segment(self.segment)
+
+    def __enter__(self):
+        self.check_open("with")
+        return self
+
+    def __exit__(self, *exc):
+        self.close()

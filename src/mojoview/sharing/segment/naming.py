@@ -1,0 +1,344 @@
+"""Names of segments: files in one directory. Finding, listing, removing; and removal of our own when the process ends.
+
+Nothing here unlinks on the way to attach, and no resource tracker is involved: a name ends when its creator closes it,
+unlinks it or exits, or when `cleanup()` finds its owner dead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import stat
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mojoview.memory.errors import (
+    ArgumentError,
+    NotAMojoviewSegment,
+    SegmentAccessError,
+    SegmentError,
+    SegmentNotFound,
+)
+from mojoview.sharing.segment import _segment
+from mojoview.sharing.segment._segment import Segment
+
+__all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
+
+PREFIX = "mojoview-"
+_USUAL = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+# Names that this process created or took over, by path; kept so that their locks live as long as the names.
+_owned: dict[str, Segment] = {}
+_anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
+_hooked = 0  # the process that has its exit hooks in place
+
+
+def directory() -> str:
+    """Where names live: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
+    return os.environ.get("MOJOVIEW_SHM_DIR") or _USUAL
+
+
+def path_of(name: str) -> str:
+    """The file of a name, a text or a NumPy text; refuses names that could leave the directory or hide in it."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
+    if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
+        raise SegmentError(f"segment name {name!r}: expected 1 to 200 bytes of printable text without '/'")
+    return f"{directory()}/{PREFIX}{name}"
+
+
+def open_file(name: str, path: str, uid: int | None = None) -> int:
+    """A read-only descriptor of a name's file, a plain file of the expected user; the caller closes it."""
+    fd = _segment.open_plain(path, os.geteuid() if uid is None else uid)
+    if fd >= 0:
+        return fd
+    try:  # again, slowly, to say what is wrong
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise SegmentNotFound(errno.ENOENT, f"segment {name!r}: there is none in {os.path.dirname(path)}") from None
+    except PermissionError:
+        raise SegmentAccessError(errno.EACCES, f"segment {name!r}: {path} belongs to another user") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+            raise NotAMojoviewSegment(
+                f"segment {name!r}: {path} is a symbolic link or a device, which is never followed"
+            ) from None
+        raise SegmentError(error.errno, f"segment {name!r}: {error.strerror}") from None
+    try:
+        check_file(name, os.fstat(fd), os.geteuid() if uid is None else uid)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def check_file(name: str, status: os.stat_result, uid: int) -> None:
+    """Refuses what is no plain file, belongs to another user, or can be written by everybody."""
+    if not stat.S_ISREG(status.st_mode):
+        raise NotAMojoviewSegment(f"segment {name!r}: expected a plain file, got mode {stat.filemode(status.st_mode)}")
+    if status.st_uid != uid:
+        raise SegmentAccessError(
+            errno.EACCES, f"segment {name!r}: expected a segment of user {uid}, it belongs to {status.st_uid}"
+        )
+    if status.st_mode & stat.S_IWOTH:
+        raise SegmentAccessError(
+            errno.EACCES, f"segment {name!r}: every user may write to it ({stat.filemode(status.st_mode)})"
+        )
+
+
+@dataclass(frozen=True)
+class SegmentInfo:
+    """What `segments()` says about one segment."""
+
+    name: str
+    kind: str  #: state, snapshot, ring, array, frame; "" where the header is not readable
+    state: str  #: live, dead (its owner is gone), or the header's fault: foreign, unfinished, version, corrupt, ...
+    nbytes: int  #: of the segment, header included
+    owner_pid: int
+    uid: int
+    mode: int
+    created_ns: int  #: since 1970
+    path: str | None  #: None where anonymous
+
+
+def segments() -> list[SegmentInfo]:
+    """Every named segment on this machine that this user may see, and the anonymous ones that this process holds.
+
+    Returns
+    -------
+    list of SegmentInfo
+        Sorted by name; owned by the caller.
+
+    Notes
+    -----
+    Thread safety: any thread. Opens files for reading, one at a time; touches nothing.
+
+    Examples
+    --------
+    >>> import mojoview as mv, numpy as np
+    >>> with mv.share(np.zeros(3), "docs-listing"):
+    ...     [info.state for info in mv.segments() if info.name == "docs-listing"]
+    ['live']
+    """
+    found = [_describe(name, path) for name, path in _files()]
+    for segment in list(_anonymous.values()):
+        if not segment.closed:
+            facts = segment.facts
+            found.append(
+                SegmentInfo(
+                    segment.name,
+                    _segment.KINDS.get(facts["kind"], ""),
+                    "live",
+                    facts["segment_bytes"],
+                    segment.owner_pid,
+                    facts["creator_uid"],
+                    0o600,
+                    facts["created_ns"],
+                    None,
+                )
+            )
+    return sorted((info for info in found if info is not None), key=lambda info: info.name)
+
+
+def cleanup(name: str | None = None) -> list[str]:
+    """Removes the names whose owner is dead, and only those.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only this one; all of this user's when absent.
+
+    Returns
+    -------
+    list of str
+        What was removed.
+
+    Raises
+    ------
+    SegmentNotFound, NotAMojoviewSegment, SegmentAccessError
+        For a given name: there is none, or it is not ours to judge.
+    SegmentError
+        For a given name: its owner lives.
+
+    Notes
+    -----
+    Dead means: the kernel has released the owner's lock, and no process of that pid and start time exists. Mappings
+    that readers hold stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
+    decides which of them removes a name.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> isinstance(mv.cleanup(), list)
+    True
+    """
+    if name is not None:
+        fault, facts = _remove(name, path_of(name), dead_only=True)
+        if fault == "live":
+            raise SegmentError(
+                f"cleanup({name!r}): its owner, process {facts['owner_pid']}, lives; unlink({name!r}) removes it anyway"
+            )
+        if fault != "removed":
+            raise NotAMojoviewSegment(f"cleanup({name!r}): its header is {fault}; it was not touched")
+        return [name]
+    removed = []
+    for candidate, path in _files():
+        try:
+            fault, _ = _remove(candidate, path, dead_only=True)
+        except SegmentError:  # not ours, or removed by another janitor meanwhile
+            continue
+        if fault == "removed":
+            removed.append(candidate)
+    return removed
+
+
+def unlink(name: str) -> None:
+    """Removes a name, whether or not its owner lives; mappings that exist stay valid.
+
+    Parameters
+    ----------
+    name : str
+
+    Raises
+    ------
+    SegmentNotFound, NotAMojoviewSegment, SegmentAccessError
+        There is none, or it is not ours: a foreign file is never touched.
+
+    Notes
+    -----
+    Thread safety: any thread.
+
+    Examples
+    --------
+    >>> import mojoview as mv, numpy as np
+    >>> shared = mv.share(np.zeros(3), "docs-unlink")
+    >>> mv.unlink("docs-unlink")
+    >>> shared.close()
+    """
+    fault, _ = _remove(name, path_of(name), dead_only=False)
+    if fault != "removed":
+        raise NotAMojoviewSegment(f"unlink({name!r}): its header is {fault}; it was not touched")
+    _owned.pop(path_of(name), None)
+
+
+def _files() -> Iterator[tuple[str, str]]:
+    place = directory()
+    try:
+        entries = sorted(os.listdir(place))
+    except OSError as error:
+        raise SegmentError(error.errno, f"segments: {place}: {error.strerror}") from error
+    for entry in entries:
+        if entry.startswith(PREFIX):
+            yield entry[len(PREFIX) :], os.path.join(place, entry)
+
+
+def _describe(name: str, path: str) -> SegmentInfo | None:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:  # removed since it was listed
+        return None
+    facts: dict[str, Any] = {}
+    state = "foreign"
+    try:
+        fd = open_file(name, path, status.st_uid)
+    except SegmentNotFound:
+        return None
+    except SegmentError:  # a link, a device, another user's: listed as what it is
+        state = "foreign"
+    else:
+        try:
+            state, facts = _segment.inspect(fd)
+            lives = state == "ok" and _segment.owner_alive(fd, facts)
+        finally:
+            os.close(fd)
+        if state == "ok":
+            state = "live" if lives else "dead"
+    return SegmentInfo(
+        name,
+        _segment.KINDS.get(facts.get("kind", 0), ""),
+        state,
+        facts.get("segment_bytes", status.st_size),
+        facts.get("owner_pid", 0),
+        status.st_uid,
+        stat.S_IMODE(status.st_mode),
+        facts.get("created_ns", 0),
+        path,
+    )
+
+
+def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, Any]]:
+    """("removed", facts), or why not: "live" or the header's fault."""
+    fd = open_file(name, path)
+    lock = None
+    try:
+        fault, facts = _segment.inspect(fd)
+        if fault not in ("ok", "truncated"):
+            return fault, facts
+        if dead_only:
+            if _segment.owner_alive(fd, facts):
+                return "live", facts
+            lock = _segment.claim_owner_lock(fd)
+            if lock is None:  # another janitor, or a new owner, was quicker
+                return "live", facts
+        if _same_file(fd, path):
+            os.unlink(path)
+        return "removed", facts
+    finally:
+        os.close(fd)
+        if lock is not None:
+            os.close(lock)
+
+
+def _same_file(fd: int, path: str) -> bool:
+    """Whether the name still leads to the file that was judged."""
+    try:
+        named = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    held = os.fstat(fd)
+    return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+
+
+# -- the process's own -------------------------------------------------------------------------------------------------
+
+
+def remember(segment: Segment) -> None:
+    """Keeps a segment's name until it is closed, unlinked or the process ends; lists anonymous ones while they live."""
+    if segment.path is None:
+        _anonymous[segment.uuid] = segment
+        return
+    _owned[segment.path] = segment
+    _hook_exit()
+
+
+def forget(segment: Segment) -> None:
+    """Removes the name of a segment that this process owns."""
+    if segment.path is not None and segment.owned and _same_file(segment.fileno(), segment.path):
+        os.unlink(segment.path)
+    if segment.path is not None and _owned.get(segment.path) is segment:
+        del _owned[segment.path]
+
+
+def _forget_all() -> None:
+    for segment in list(_owned.values()):
+        if segment.closed or not segment.owned:  # a forked child inherits the list and owns none of it
+            continue
+        forget(segment)
+        segment.close()
+    _owned.clear()
+
+
+def _hook_exit() -> None:
+    global _hooked
+    if _hooked == os.getpid():
+        return
+    _hooked = os.getpid()
+    atexit.register(_forget_all)
+    if "multiprocessing.util" in sys.modules:  # its children leave by os._exit() and run only these
+        from multiprocessing import util
+
+        util.Finalize(None, _forget_all, exitpriority=0)

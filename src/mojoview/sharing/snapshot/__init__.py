@@ -1,0 +1,1 @@
+"""`Snapshot`: large arrays, published whole and pinned by their readers."""

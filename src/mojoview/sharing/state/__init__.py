@@ -1,0 +1,1 @@
+"""`State`: a small record with one writer and many readers."""

@@ -1,0 +1,526 @@
+"""State: a small record that one writer publishes and any number of threads and processes read, lock-free. The algorithm is latch.h."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
+from cpython.long cimport PyLong_FromLong
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
+from mojoview.sharing.segment._publication cimport Published, mv_wake_readers
+from mojoview.sharing.segment._segment cimport MV_KIND_STATE, Segment
+from mojoview.sharing.state.latch cimport (
+    MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at, mv_latch_stride, mv_latch_write,
+)
+
+import errno
+import threading
+import time
+
+import numpy as np
+
+from mojoview.memory._dtype import as_dtype
+from mojoview.memory.errors import (
+    ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout,
+)
+from mojoview.sharing.segment import arguments, segments
+
+
+cdef extern from "memory/platform.h" nogil:
+    uint64_t mv_os_monotonic()
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    static inline void mv_state_lock(void *mutex) { if (mutex) pthread_mutex_lock((pthread_mutex_t *)mutex); }
+    static inline void mv_state_unlock(void *mutex) { if (mutex) pthread_mutex_unlock((pthread_mutex_t *)mutex); }
+    """
+    void mv_state_lock(void *mutex) nogil
+    void mv_state_unlock(void *mutex) nogil
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t *mutex, void *attributes)
+    int pthread_mutex_destroy(pthread_mutex_t *mutex)
+
+MAX_BYTES = 4096
+
+
+# The mutex and the record must outlive whoever the collector frees first in a cycle.
+@cython.final
+@cython.no_gc_clear
+cdef class State(Published):
+    """State()
+
+    A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`, `take_over`.
+
+    Nobody waits: a publication costs the writer one copy, a read costs the reader one copy, and a reader tries again only while the
+    writer laps it. A writer that is killed, wherever it is, leaves the last publication standing.
+
+    Attributes
+    ----------
+    out : numpy.ndarray
+        0 dimensions, of the State's dtype; the memory is this handle's own. The writer fills it, then calls `publish()`; for a reader it
+        is read-only, and `refresh()` fills it.
+    number : int
+        Of the publication that `out` holds; 0 before the first.
+    age_ns : int or None
+        How long ago that publication was made, by the machine's monotonic clock.
+    name : str
+    dtype : numpy.dtype
+    lock : threading.RLock or None
+        With ``lock=True``: hold it from filling `out` to `publish()` where several threads write through one handle.
+
+    Notes
+    -----
+    Guarantee: no read is torn, and the numbers that one handle reads never go backwards, on x86-64 and aarch64.
+
+    Thread safety: a handle belongs to one thread at a time, because `out` is its own; `read()`, `read_into()` and `history()` do not
+    touch `out` and may run in any thread. Give each thread its own `reader()`. After a fork the child's handles only read.
+
+    References
+    ----------
+    H.-J. Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012. Linux, seqcount_latch.
+
+    Examples
+    --------
+    >>> import mojoview as mv
+    >>> writer = mv.State.create(None, [("position", "f8", 3), ("valid", "?")])
+    >>> reader = writer.reader()
+    >>> writer.out["position"] = 1, 2, 3
+    >>> writer.publish()
+    1
+    >>> reader.refresh(), reader.out["position"].tolist()
+    (1, [1.0, 2.0, 3.0])
+    >>> writer.close(), reader.close()
+    (None, None)
+    """
+
+    def __cinit__(self):
+        self.latch.base = NULL
+        self.mutex = NULL
+
+    def __init__(self):
+        raise ArgumentError("State() is not called by hand: use State.create(name, dtype) or State.attach(name)")
+
+    def __dealloc__(self):
+        if self.mutex is not NULL:
+            pthread_mutex_destroy(<pthread_mutex_t *>self.mutex)
+            free(self.mutex)
+
+    # -- making one ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(name, dtype, *, slots=8, bint lock=False, reclaim=False, mode=0o600):
+        """create(name, dtype, *, slots=8, lock=False, reclaim=False, mode=0o600)
+
+        A new State, of which this handle is the writer.
+
+        Parameters
+        ----------
+        name : str or None
+            None: anonymous memory, handed over by pickling or a Unix socket.
+        dtype : dtype-like
+            1 to 4,096 bytes; usually structured. Larger data belongs in a Snapshot.
+        slots : int
+            Power of two from 2 to 4096: how many publications are kept, and how far a writer may run ahead of a reader's copy.
+        lock : bool
+            Whether several threads of this process will publish through this handle.
+        reclaim : bool
+            Whether a name left by a dead process may be replaced. `take_over()` continues it instead.
+        mode : int
+            Permissions of the name.
+
+        Returns
+        -------
+        State
+            Owns the name until `close()`.
+
+        Raises
+        ------
+        SegmentExists, ShmFullError, DTypeError, ArgumentError
+        """
+        cdef Segment segment
+        dtype = as_dtype(dtype, f"State.create({name!r})")
+        if not 1 <= dtype.itemsize <= MAX_BYTES:
+            raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
+        slots = arguments.whole(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
+        if slots & (slots - 1):
+            raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two, got {slots}")
+        stride = mv_latch_stride(dtype.itemsize)
+        page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # the readers' page follows: the only one that they write to
+        segment = segments.create_segment(MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
+                                           params=(slots, stride, dtype.itemsize, page))
+        segments.commit_segment(segment)
+        return bind(segment, lock)
+
+    @staticmethod
+    def attach(name, dtype=None, *, timeout=1.0, uid=None):
+        """attach(name, dtype=None, *, timeout=1.0, uid=None)
+
+        A reader of a named State.
+
+        Parameters
+        ----------
+        name : str
+        dtype : dtype-like, optional
+            What it must hold.
+        timeout : float
+            Seconds to wait for a creator that has not finished.
+        uid : int, optional
+            Whose it must be; this process's user when absent.
+
+        Returns
+        -------
+        State
+            Reads; the memory is mapped read-only.
+
+        Raises
+        ------
+        SegmentNotFound, SchemaMismatch, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError
+        """
+        return State._of(segments.attach_segment(name, kinds=(MV_KIND_STATE,), timeout=timeout, uid=uid), dtype)
+
+    @staticmethod
+    def take_over(name, dtype=None, *, bint lock=False):
+        """take_over(name, dtype=None, *, lock=False)
+
+        Becomes the writer of a State whose writer is dead. Readers go on and notice nothing; the next publication follows the last one.
+
+        Returns
+        -------
+        State
+            `out` holds the last publication.
+
+        Raises
+        ------
+        SegmentExists
+            The writer lives.
+        SegmentNotFound, SchemaMismatch, NotAMojoviewSegment, ...
+            As `attach()`.
+        """
+        cdef Segment segment = segments.attach_segment(name, kinds=(MV_KIND_STATE,), writable=True)
+        cdef State self
+        if dtype is not None:
+            segments.check_schema(segment, f"State.take_over({name!r})", dtype)
+        segments.take_over(segment, f"State.take_over({name!r})")
+        self = bind(segment, lock)
+        self.refresh()
+        return self
+
+    @staticmethod
+    def _of(Segment segment, dtype=None):
+        """The handle of a segment, as unpickling and `mojoview.attach()` need it."""
+        if dtype is not None:
+            segments.check_schema(segment, f"attaching {segment.name!r}", dtype)
+        return bind(segment, False)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
+    @cython.always_allow_keywords(False)
+    def publish(self):
+        """publish()
+
+        Publishes `out` whole.
+
+        Returns
+        -------
+        int
+            The publication's number, from 1.
+
+        Raises
+        ------
+        NotOwnerError
+            This handle reads, or came through a fork.
+        ClosedError
+        """
+        if self.segment.owner.fd < 0 or self.latch.base is NULL:
+            self.segment.require_owner("publish()")
+        mv_state_lock(self.mutex)
+        self.time_ns = mv_os_monotonic()
+        self.number = mv_latch_write(&self.latch, self.record, self.time_ns)
+        mv_state_unlock(self.mutex)
+        mv_wake_readers(self.counter, self.sleepers)
+        return self.number
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
+    def refresh(self):
+        """refresh()
+
+        Copies the newest publication into `out`.
+
+        Returns
+        -------
+        int
+            Its number; 0 where nothing has been published yet.
+
+        Raises
+        ------
+        WaitTimeout
+            The writer lapped this reader for a whole second: publish less often, or use more slots. `out` is then zero, and
+            `number` 0, as before the first publication: it is never a mixture.
+        ClosedError
+        """
+        if self.latch.base is NULL:
+            self.check_open("refresh()")
+        take_newest(self)
+        if self.counted != self.number:
+            self.number_object = PyLong_FromLong(<long>self.number)
+            self.counted = self.number
+        return self.number_object
+
+    @cython.binding(False)  # as publish()
+    @cython.always_allow_keywords(False)
+    def poll(self):
+        """poll()
+
+        As `refresh()`, for loops that ask whether, not which: making the number takes longer than copying the record.
+
+        Returns
+        -------
+        bool
+            Whether `out` now holds another publication than before.
+
+        Raises
+        ------
+        WaitTimeout, ClosedError
+            As `refresh()`.
+        """
+        if self.latch.base is NULL:
+            self.check_open("poll()")
+        return <bint>take_newest(self)
+
+    def read(self):
+        """read()
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The newest publication, 0 dimensions, owned by the caller; None where there is none. Does not touch `out`.
+        """
+        cdef uint64_t number = 0, time_ns = 0
+        cdef bytearray store = bytearray(self.latch.bytes)
+        self.check_open("read()")
+        persist(self, <char *>store, &number, &time_ns)
+        return np.ndarray((), self.dtype, store) if number else None
+
+    @cython.binding(False)  # as publish()
+    def read_into(self, target):
+        """read_into(target)
+
+        Copies the newest publication into other memory. Does not touch `out`.
+
+        Parameters
+        ----------
+        target : writable contiguous buffer
+            Of exactly the dtype's size.
+
+        Returns
+        -------
+        int
+            The publication's number; 0, and `target` as it was, where there is none.
+
+        Raises
+        ------
+        ShapeError, LayoutError, ArgumentError
+            The size differs; it cannot be written to, or is not contiguous; it has no memory.
+        """
+        cdef uint64_t number = 0, time_ns = 0
+        cdef Py_buffer buffer
+        cdef Py_ssize_t nbytes
+        cdef Lease lease
+        cdef int status = MV_LATCH_BUSY
+        self.check_open("read_into()")
+        try:
+            borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+        except Exception as error:  # whatever the exporter says: no buffer, not writable, not contiguous
+            wrong = ArgumentError if isinstance(error, TypeError) else LayoutError
+            raise wrong(f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})") from error
+        nbytes = buffer.len
+        if <uint64_t>nbytes == self.latch.bytes:
+            status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
+        give_back(&buffer)
+        if <uint64_t>nbytes != self.latch.bytes:
+            raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {nbytes}")
+        if status < 0:  # the writer laps us: to yield to it takes a lease
+            lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+            if <uint64_t>lease.buffer.len != self.latch.bytes:
+                raise ShapeError(f"read_into(): the target changed its size to {lease.buffer.len} bytes")
+            persist(self, <char *>lease.buffer.buf, &number, &time_ns)
+        return number
+
+    def history(self):
+        """history()
+
+        The last publications, oldest first, each of them whole; at most one fewer than there are slots while the writer runs.
+
+        Returns
+        -------
+        numbers : numpy.ndarray
+            uint64, shape (n,).
+        records : numpy.ndarray
+            Of the State's dtype, shape (n,); both owned by the caller.
+        """
+        cdef uint64_t last, n, time_ns
+        cdef bytearray store = bytearray(self.latch.bytes)
+        self.check_open("history()")
+        last = mv_latch_latest(&self.latch)
+        numbers, records = [], []
+        for n in range(last - min(last, self.latch.mask + 1) + 1, last + 1):
+            if mv_latch_read_at(&self.latch, n, <char *>store, &time_ns) == MV_LATCH_READ:
+                numbers.append(n)
+                records.append(bytes(store))
+        shape = (len(numbers), *self.dtype.shape)
+        return np.array(numbers, "u8"), np.frombuffer(bytearray(b"".join(records)), self.dtype.base).reshape(shape)
+
+    def wait_newer(self, timeout=None):
+        """wait_newer(timeout=None)
+
+        Sleeps until a publication newer than the one in `out`, then refreshes.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; for ever when absent.
+
+        Returns
+        -------
+        int
+            Its number.
+
+        Raises
+        ------
+        WaitTimeout
+            Nothing came in time.
+        OwnerGone
+            The writer said goodbye, or is dead: nothing will come, unless another takes over.
+        ClosedError
+        """
+        self.await_newer(self.number, timeout)
+        return self.refresh()
+
+    cdef int find_sleepers(self) except -1:
+        """The word that announces a sleeper, mapped for writing when first needed."""
+        if not self.sleepers_known:
+            self.sleepers_known = True
+            try:
+                self.page = self.segment.map_part(self.segment.facts["params"][3], 4096, True)
+                self.sleepers = self.page.base
+            except SegmentError:  # this user may only read: mv_park() then looks every millisecond
+                self.sleepers = NULL
+        return 0
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def age_ns(self):
+        return mv_os_monotonic() - self.time_ns if self.number else None
+
+    @property
+    def retries(self):
+        """How often this handle's reads had to start again."""
+        return self.retried
+
+    @property
+    def slots(self):
+        return self.latch.mask + 1
+
+    def memory(self):
+        """memory()
+
+        The whole segment as bytes, header first, for native readers: C includes `latch.h`, Cython cimports `sharing.latch`, and
+        `mv_latch_of_segment` finds the record.
+
+        Returns
+        -------
+        View
+            uint8, read-only; keeps the mapping alive.
+        """
+        self.check_open("memory()")
+        return self.segment.view(0, (self.segment.facts["segment_bytes"],), "u1")
+
+    def close(self):
+        """close()
+
+        Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what they have read stays theirs.
+        """
+        self.latch.base = NULL
+        Published.close(self)
+
+    def __repr__(self):
+        role = "closed" if self.closed else "writer" if self.writable else "reader"
+        return f"<mojoview State {self.segment.name!r}: {self.dtype}, {role}, publication {self.number}>"
+
+
+cdef State bind(Segment segment, bint lock):
+    """A handle on a checked segment; what the header claims about a latch is checked here."""
+    cdef State self = State.__new__(State)
+    cdef bytearray store
+    operation = f"attaching State {segment.name!r}"
+    self.segment, self.mapping = segment, segment.mapping
+    self.dtype = segments.dtype_from_text(segment.facts["dtype_text"])
+    segments.require_params(segment, operation, mv_latch_of_segment(segment.mapping.base, segment.mapping.size, &self.latch) == 0
+                             and self.latch.bytes == self.dtype.itemsize
+                             and 4096 <= segment.facts["params"][3] <= segment.mapping.size - 4096
+                             and segment.facts["params"][3] % 4096 == 0)
+    self.counter = self.latch.base  # `latest` comes first
+    store = bytearray(self.latch.bytes)
+    self.store, self.record = store, store
+    self.out = np.ndarray((), self.dtype, store)
+    self.reads = segment.owner.fd < 0
+    self.out.flags.writeable = not self.reads
+    self.number_object = 0
+    if segment.owner.fd >= 0:
+        self.sleepers, self.sleepers_known = segment.mapping.base + <int64_t>segment.facts["params"][3], True
+        if lock:
+            self.lock = threading.RLock()
+            self.mutex = malloc(sizeof(pthread_mutex_t))
+            if self.mutex is NULL:
+                raise SegmentError(errno.ENOMEM, f"{operation}: no memory for a lock")
+            pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
+    return self
+
+
+cdef inline int take_newest(State self) except -1:
+    """Copies the newest publication into `out`; whether it is another than before."""
+    cdef uint64_t n = mv_latch_latest(&self.latch), before = self.number
+    # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
+    if n == 0 or n == before and self.reads:
+        return False
+    if mv_latch_read_at(&self.latch, n, self.record, &self.time_ns) == MV_LATCH_READ:
+        self.number = n
+    else:
+        take_again(self)
+    return self.number != before
+
+
+cdef int take_again(State self) except -1:
+    """`take_newest()` once the writer was quicker."""
+    self.retried += 1
+    try:
+        persist(self, self.record, &self.number, &self.time_ns)
+    except BaseException:  # also Ctrl-C while it yields
+        memset(self.record, 0, self.latch.bytes)
+        self.number = 0
+        raise
+    return 0
+
+
+cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:
+    """Reads, and yields to a writer that keeps lapping; `number` stays 0 where nothing was published."""
+    cdef int status = mv_latch_read(&self.latch, record, number, time_ns, &self.retried)
+    if status >= 0:
+        return 0
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        time.sleep(0)
+        self.check_open("reading")
+        if mv_latch_read(&self.latch, record, number, time_ns, &self.retried) >= 0:
+            return 0
+    raise WaitTimeout(f"reading {self.segment.name!r}: the writer lapped this reader for a second; publish less often, or use more slots")

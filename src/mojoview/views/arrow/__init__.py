@@ -1,0 +1,1 @@
+"""The Arrow C data interface, out and in."""

@@ -1,0 +1,1 @@
+"""DLPack, out and in."""

@@ -1,0 +1,269 @@
+"""C declarations are read strictly: what is taken, what is refused and where, and no text that upsets the reader."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mojoview.loading.c import declaration
+from mojoview.loading.c.declaration import Argument, Declaration, read_declaration, read_header
+from mojoview.memory.errors import DeclarationError
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (
+            "void f(size_t n, const double *x, double *y)",
+            Declaration(
+                "f",
+                "void",
+                (Argument("n", "uint64"), Argument("x", "float64", True, True), Argument("y", "float64", True)),
+            ),
+        ),
+        ("double g(void);", Declaration("g", "float64", ())),
+        ("int32_t g();", Declaration("g", "int32", ())),
+        (
+            "extern unsigned long long int h(float const * const restrict x)",
+            Declaration("h", "uint64", (Argument("x", "float32", True, True),)),
+        ),
+        (
+            "long k(unsigned char a, signed char b, short int c, _Bool d, unsigned e, long long f)",
+            Declaration(
+                "k",
+                "int64",
+                (
+                    Argument("a", "uint8"),
+                    Argument("b", "int8"),
+                    Argument("c", "int16"),
+                    Argument("d", "bool"),
+                    Argument("e", "uint32"),
+                    Argument("f", "int64"),
+                ),
+            ),
+        ),
+        (
+            "double norm(size_t r, size_t c, const double x[r][c], float out[3], int *, int16_t v[static 0x10],"
+            " double w[][2])",
+            Declaration(
+                "norm",
+                "float64",
+                (
+                    Argument("r", "uint64"),
+                    Argument("c", "uint64"),
+                    Argument("x", "float64", True, True, ("r", "c")),
+                    Argument("out", "float32", True, False, (3,)),
+                    Argument("", "int32", True),
+                    Argument("v", "int16", True, False, (16,)),
+                    Argument("w", "float64", True, False, (None, 2)),
+                ),
+            ),
+        ),
+        ("mv_status s(const void *user)", Declaration("s", "status", (Argument("user", "void", True, True),))),
+        (
+            "float64 numpy(uint8 a, const int64 *b)",
+            Declaration("numpy", "float64", (Argument("a", "uint8"), Argument("b", "int64", True, True))),
+        ),
+        ("double (double, int)", Declaration("function", "float64", (Argument("", "float64"), Argument("", "int32")))),
+        (
+            "double(*)(double, double *)",
+            Declaration("function", "float64", (Argument("", "float64"), Argument("", "float64", True))),
+        ),
+        (
+            "__pyx_t_5numpy_float64_t (__pyx_t_5numpy_int32_t, Py_ssize_t) noexcept",
+            Declaration("function", "float64", (Argument("", "int32"), Argument("", "int64"))),
+        ),
+    ],
+)
+def test_what_is_taken(text, meant):
+    read = read_declaration(text)
+    assert read == meant
+    assert read_declaration(str(read)) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "why"),
+    [
+        ("void f(char *s)", 1, 8, "plain char has a sign"),
+        ("void f(int n,\n       struct point *p)", 2, 8, "structs cannot be passed"),
+        ("void f(doubel x)", 1, 8, "doubel is not known as a type"),
+        ("doubel f(int x)", 1, 1, "doubel is not known"),
+        ("void f(long double x)", 1, 8, "long double is no type of numbers"),
+        ("void f(size_t int x)", 1, 8, "is no type of numbers"),
+        ("void f(int x, ...)", 1, 15, "variable number of arguments"),
+        ("double *f(int x)", 1, 8, "comes back has no owner"),
+        ("void f(double **x)", 1, 16, "pointers to pointers"),
+        ("void f(double *x[3])", 1, 8, "array of pointers"),
+        ("void f(int (*callback)(int))", 1, 12, "pointers to functions"),
+        ("void f(void x)", 1, 8, "cannot be void"),
+        ("void f(mv_status x)", 1, 8, "cannot be mv_status"),
+        ("void f(const mv_desc *x)", 1, 14, "need a Signature"),
+        ("void f(int x) __attribute__((fastcall))", 1, 15, "attributes may change"),
+        ("void f(int x[n + 1], int n)", 1, 14, "brackets hold the name"),
+        ("void f(int x[010])", 1, 14, "is no size"),
+        ("void f(int x[3)", 1, 13, "'[' is not closed"),
+        ("void f(int x", 1, 7, "'(' is not closed"),
+        ("void f(int x,)", 1, 14, "an argument is missing"),
+        ("void f(int x y)", 1, 14, "unexpected 'y'"),
+        ("int x;", 1, 7, "expected '('"),
+        ("void f(int x) { return; }", 1, 15, "unexpected '{'"),
+        ("inline int f(int x)", 1, 1, "unexpected 'inline'"),
+        ("int f(int é)", 1, 11, "no meaning"),
+        ("typedef struct a b;", 1, 9, "structs cannot"),
+        ("int f(int x); double f(int x);", 1, 15, "declared twice"),
+        ("void f(double _Complex z)", 1, 15, "complex numbers"),
+    ],
+)
+def test_what_is_refused_and_where(text, line, column, why):
+    with pytest.raises(DeclarationError, match=re.escape(why)) as caught:
+        read_header(text)
+    assert isinstance(caught.value, ValueError)
+    if "declared twice" not in why:
+        assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_one_declaration_is_one():
+    for text in ("", ";;", "int f(int); int g(int);"):
+        with pytest.raises(DeclarationError, match="expected one declaration"):
+            read_declaration(text)
+
+
+HEADER = r"""
+/* A header, as they are. */
+#ifndef STATS_H
+#define STATS_H
+#include <stddef.h>
+#define LONG_MACRO(x) \
+    struct nothing { int x; }
+#ifdef __cplusplus
+extern "C" {
+#endif
+typedef double real;            // the number that we use
+typedef struct { int a; } pair;
+enum { ONE = 1 };
+static const int table[2] = {1, 2};
+static inline int twice(int x) { return x + x; }
+real mean(size_t n, const real *x);
+void swap(pair *p);
+int print(const char *format, ...);
+int scaled(int n,
+           double *x) ;
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+
+def test_header_with_functions_that_cannot_be_used():
+    header = read_header(HEADER, tolerant=True)
+    assert {name: str(found) for name, found in header.functions.items()} == {
+        "mean": "float64 mean(uint64 n, const float64 *x)",
+        "scaled": "int32 scaled(int32 n, float64 *x)",
+    }
+    assert sorted(header.refused) == ["print", "swap"]
+    assert "pair is not known" in header.refused["swap"]
+    assert header.refused["swap"].startswith("line 17, column 11")
+    with pytest.raises(DeclarationError):
+        read_header(HEADER)
+
+
+@pytest.mark.parametrize(
+    "text", ["#if X\nint f(int);\n#endif", "#ifdef WIDE\nint f(int);\n#endif", "#ifndef X\nint f(int);", "#error no"]
+)
+def test_conditions_of_the_preprocessor_are_not_guessed(text):
+    with pytest.raises(DeclarationError, match=r"may change|no #endif"):
+        read_header(text, tolerant=True)
+
+
+PIECES = st.sampled_from(
+    [
+        "void",
+        "int",
+        "double",
+        "const",
+        "*",
+        "(",
+        ")",
+        "[",
+        "]",
+        ",",
+        ";",
+        "x",
+        "n",
+        "size_t",
+        "...",
+        "{",
+        "}",
+        "3",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "#",
+        "#endif",
+        "#ifdef __cplusplus",
+        "typedef",
+        "struct",
+        " ",
+        "extern",
+        '"C"',
+        "=",
+        "\\",
+        "unsigned",
+        "long",
+        "f",
+        "0x",
+        "é",
+        "\0",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.lists(PIECES, max_size=40).map(" ".join), st.text(max_size=60)), st.booleans())
+def test_no_text_upsets_the_reader(text, tolerant):
+    try:
+        header = read_header(text, tolerant=tolerant)
+    except DeclarationError:
+        return
+    for found in header.functions.values():
+        assert read_declaration(str(found)) == found
+    assert tolerant or not header.refused
+
+
+NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: name not in declaration.KEYWORDS | declaration.NAMED.keys() | declaration.WHY_NOT.keys()
+)
+TYPES = st.sampled_from(sorted({**declaration.SPECIFIED, **declaration.NAMED}.keys() - {"void", "mv_status"}))
+
+
+@st.composite
+def declared(draw):
+    """A declaration and what it means, made side by side."""
+    dtypes = {**declaration.SPECIFIED, **declaration.NAMED}
+    names = draw(st.lists(NAMES, max_size=6, unique=True))
+    arguments, texts = [], []
+    for name in names:
+        type_, how = draw(TYPES), draw(st.sampled_from(["value", "const", "pointer", "array"]))
+        words = draw(st.permutations([*type_.split(), *(["const"] if how == "const" else [])]))
+        extent = draw(st.one_of(st.integers(0, 9), st.sampled_from(names))) if how == "array" else None
+        star, brackets = "*" if how in ("const", "pointer") else "", "" if extent is None else f"[{extent}]"
+        texts.append(f"{' '.join(words)} {star}{name}{brackets}")
+        arguments.append(
+            Argument(name, dtypes[type_], how != "value", how == "const", () if extent is None else (extent,))
+        )
+    result, name = draw(st.sampled_from(["void", "double", "mv_status", "int"])), draw(NAMES)
+    text = f"{result} {name}({draw(st.sampled_from([' ', '', '/* c */']))}{', '.join(texts)})"
+    return text, Declaration(
+        name, {"void": "void", "mv_status": "status"}.get(result) or dtypes[result], tuple(arguments)
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(declared())
+def test_declarations_mean_what_they_say(pair):
+    text, meant = pair
+    assert read_declaration(text) == meant
+    assert read_declaration(str(meant)) == meant

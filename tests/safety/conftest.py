@@ -1,0 +1,32 @@
+"""Workers are started once and kept warm; at the end nothing of them is left."""
+
+import gc
+
+import numpy as np
+import psutil
+import pytest
+from support.descriptors import open_files
+
+from mojoview.safety.workers.worker_pool import CREW
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_behind():
+    CREW.close()
+    gc.collect()
+    before, children = open_files("memfd:mojoview"), psutil.Process().children()
+    yield
+    CREW.close()
+    gc.collect()
+    assert open_files("memfd:mojoview") == before
+    assert psutil.Process().children() == children
+
+
+@pytest.fixture
+def x():
+    return np.arange(1.0, 5.0)
+
+
+@pytest.fixture
+def y():
+    return np.arange(4.0)

@@ -1,0 +1,198 @@
+"""Every form of a call, through every way of calling: results, arrays and exceptions are those of the plain call."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.foreign import compiled
+
+import mojoview as mv
+from mojoview import kernel
+from mojoview.kernels import Kernel, Param, Signature
+from mojoview.calls._kernel import handled_kernel
+from mojoview.loading.mojo.compiler import find_compiler
+from mojoview.calls.signature import Size
+from mojoview.memory import errors
+
+MOJO = Path(__file__).parents[1] / "mojo"
+DECLARED = """double dot(size_t n, const double *x, const double *y);
+void scale(double a, const double *x, int n, double *y);"""
+needs_compiler = pytest.mark.skipif(
+    find_compiler(required=False) is None, reason="no Mojo compiler: pip install 'mojoview[mojo]'"
+)
+WAYS = {
+    "standard": lambda kernel, *args, **options: mv.safe_call(kernel, *args, **options),
+    "strict": lambda kernel, *args, **options: mv.safe_call(kernel, *args, safety="strict", **options),
+    "isolated": lambda kernel, *args, **options: mv.safe_call(kernel, *args, isolate=True, **options),
+    "isolated-strict": lambda k, *args, **options: mv.safe_call(k, *args, isolate=True, safety="strict", **options),
+    "submit": lambda kernel, *args, **options: kernel.submit(*args, **options).result(60),
+    "aio": lambda kernel, *args, **options: asyncio.run(_awaited(kernel, args, options)),
+}
+ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+async def _awaited(kernel, args, options):
+    return await kernel.aio(*args, **options)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """The kernels of two modules, in one namespace."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        modules = [mv.load(MOJO / "outcomes.mojo"), mv.load(MOJO / "parcel")]
+    found = {name: getattr(module, name) for module in modules for name in (*module, *module.families)}
+    found |= {"outcomes": modules[0], "parcel": modules[1]}
+    return found
+
+
+def same(found, expected):
+    assert type(found) is type(expected)
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+    elif isinstance(expected, np.ndarray):
+        assert found.flags.owndata
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    else:
+        assert found == expected or (found != found and expected != expected)
+
+
+def outcome_of(call, args, options):
+    """What comes of a call: its result or exception, and what the arrays then hold."""
+    try:
+        result = call(*args, **options)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = (last.filename, last.lineno) if last.filename.endswith(".mojo") else None
+        facts = [getattr(error, name, None) for name in ("kernel", "code", "index")]
+        return None, (type(error), str(error), facts, where, getattr(error, "__notes__", None))
+    return result, None
+
+
+def compare_with_plain(way, kernel, make, options=None, kept=True):
+    """Twice: the second call goes the way that the first has prepared."""
+    for _ in range(2):
+        plain, safe = make(), make()
+        result, error = outcome_of(kernel, plain, options or {})
+        found, raised = outcome_of(lambda *args, **given: way(kernel, *args, **given), safe, options or {})
+        assert raised == error
+        same(found, result)
+        for one, other in zip(safe, plain, strict=True) if kept else ():
+            if isinstance(other, np.ndarray):
+                np.testing.assert_array_equal(one, other)
+
+
+F8 = np.arange(1.0, 6.0)
+CALLS = {
+    "numbers left out": ("minmax", lambda: (F8,)),
+    "numbers": ("minmax", lambda: (F8, 0, 1.5, 10)),
+    "numbers by name": ("minmax", lambda: (F8,), {"count": 7}),
+    "numbers, large": ("minmax", lambda: (np.arange(100_000.0), 0.0, 0.0, 1)),
+    "number out of range": ("minmax", lambda: (F8, 0.0, 0.0, 1 << 40)),
+    "number of a wrong kind": ("minmax", lambda: (F8, "a")),
+    "failure with numbers": ("minmax", lambda: (F8[:0],)),
+    "output left out": ("double_of", lambda: (F8,)),
+    "output": ("double_of", lambda: (F8, np.zeros(5))),
+    "two outputs and a result": ("halves", lambda: (np.arange(5, dtype="i4"),)),
+    "one output and a result": ("halves", lambda: (np.arange(5, dtype="i4"), np.zeros(5, "i4")), {"by": 3}),
+    "list": ("double_of", lambda: ([1, 2.5, 3],)),
+    "tuple": ("flags", lambda: ((True, False, True), [[1, 2, 3], [4, 5, 6]])),
+    "uneven list": ("flags", lambda: ([True], [[1], [2, 3]])),
+    "list for an output": ("double_of", lambda: ([1.0], [0.0])),
+    "dict": ("double_of", lambda: ({"x": [1.0]},)),
+    "no array to make an output like": ("row_sums", lambda: (np.ones((2, 2)),)),
+    "message": ("raising", lambda: (F8, 0.5)),
+    "message of a list's call": ("raising", lambda: ([3.0], 0.5)),
+    "no message": ("raising", lambda: (F8, 2.0, 7.0)),
+    "a message that is given": ("raising", lambda: (F8, 2.0, 7.0, np.zeros(9, "u1"))),
+    "own status": ("fails", lambda: (F8, 1)),
+    "own status without words": ("fails", lambda: (F8, 3)),
+    "status of the package": ("fails", lambda: (F8, 5)),
+    "status of the package, memory": ("fails", lambda: (F8, 14)),
+    "unknown status": ("fails", lambda: (F8, 200)),
+    "threads": ("fails", lambda: (F8, 0), {"threads": 2}),
+    "family": ("scale", lambda: (2, np.arange(4, dtype="f4"))),
+    "family, another": ("scale", lambda: (2, np.arange(4, dtype="i2"))),
+    "family, none of it": ("scale", lambda: (2, np.arange(4, dtype="u8"))),
+    "family without an array": ("scale", lambda: (2,)),
+    "family, Series": ("convert", lambda: (pd.Series([1, 2, 3]), np.zeros(3))),
+    "too many": ("fails", lambda: (F8, 0, 0)),
+    "too few": ("fails", lambda: ()),
+}
+
+
+@pytest.mark.mojo
+@needs_compiler
+@ways
+@pytest.mark.parametrize("case", CALLS.values(), ids=CALLS)
+def test_call_forms(bench, way, case):
+    name, make, *options = case
+    compare_with_plain(way, bench[name], make, *options)
+
+
+class Cold(Exception):
+    pass
+
+
+@pytest.mark.mojo
+@needs_compiler
+@ways
+def test_errors_that_the_program_has_registered(bench, way):
+    bench["outcomes"].errors["E_COLD"] = Cold, "brr"
+    try:
+        compare_with_plain(way, bench["fails"], lambda: (F8, 1))
+        with pytest.raises(Cold, match=r"brr .*, at element 3") as caught:
+            way(bench["fails"], F8, 1)
+        assert (caught.value.code, caught.value.index) == (65, 3)
+        assert traceback.extract_tb(caught.value.__traceback__)[-1].filename == str(MOJO / "outcomes.mojo")
+        with pytest.raises(Cold, match=r"more than the limit, 0\.5"):
+            way(bench["raising"], F8, 0.5)
+    finally:
+        del bench["outcomes"].errors["E_COLD"]
+
+
+@pytest.mark.mojo
+@needs_compiler
+@ways
+def test_decorated_functions(bench, way):
+    @kernel(bench["halves"])
+    def halves(x: np.ndarray, whole: np.ndarray, rest: np.ndarray, by: int = 2) -> int:
+        raise NotImplementedError
+
+    compare_with_plain(way, halves, lambda: (np.arange(5, dtype="i4"),), {"by": 3})
+    compare_with_plain(way, halves, lambda: (np.arange(5.0),))
+
+
+SIZED = {
+    "dot": ("dot", lambda: (F8, F8 * 2)),
+    "list": ("dot", lambda: ([1.0, 2], (3, 4.5))),
+    "scale": ("scale", lambda: (2.0, F8, np.zeros(5))),
+    "sizes that differ": ("dot", lambda: (F8, F8[1:].copy())),
+    "no output to leave out": ("scale", lambda: (2.0, F8)),
+}
+
+
+@ways
+@pytest.mark.parametrize("case", SIZED.values(), ids=SIZED)
+def test_sizes_that_are_filled_in(way, case):
+    compare_with_plain(way, getattr(mv.load_library(compiled("plain_library"), DECLARED), case[0]), case[1])
+
+
+def test_what_cannot_be_carried_is_refused_by_name():
+    signature = Signature("twice", (Param("x", "in", "T", None),))
+    with pytest.raises(errors.ArgumentError, match=r"twice.*neither built in nor from a library"):
+        mv.safe_call(handled_kernel(signature, lambda x, threads=None: 2 * x), np.ones(2), isolate=True)
+    signature = Signature(
+        "told", (Param("x", "in", "float64", None, "pointer"),), sizes=(Size("context", "uint64", 0, value=64),)
+    )
+    kernel = Kernel.from_address(signature, 4096, owner=object())
+    with pytest.raises(errors.ArgumentError, match=r"told.*its argument 'context' is an address in this process"):
+        mv.safe_call(kernel, np.ones(2), isolate=True)

@@ -1,0 +1,150 @@
+"""The post between a worker and its parent: both sides in one process, and a file that a wild kernel has written to."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from mojoview.safety.workers._channel import LONG, POST_BYTES, Post
+from mojoview.safety.workers.crash_report import RECORD_BYTES
+from mojoview.memory import errors
+
+REQUEST = -(-RECORD_BYTES // 64) * 64  # where the parent's letter lies: number, sleeps, count, word, kinds
+COUNT, KINDS = REQUEST + 12, REQUEST + 24
+
+
+class Pair:
+    def __init__(self):
+        self.fd = os.memfd_create("post")
+        os.ftruncate(self.fd, POST_BYTES)
+        self.sockets = socket.socketpair()
+        self.parent = Post(self.fd, self.sockets[0].fileno(), False)
+        self.worker = Post(self.fd, self.sockets[1].fileno(), True)
+        self.memory = mmap.mmap(self.fd, POST_BYTES)
+
+    def close(self):
+        os.close(self.fd)
+        for one in self.sockets:
+            one.close()
+
+
+@pytest.fixture
+def pair():
+    made = Pair()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (),
+        (None,),
+        (1.5, None, -3, True, False),
+        (2**64 - 1, 2**63, 2**63 - 1, -(2**63)),
+        (-0.0, math.inf, -math.inf, 5e-324),
+        (0.25,) * 15,
+    ],
+    ids=lambda values: str(len(values)),
+)
+def test_letters_both_ways(pair, values):
+    for number in range(3):
+        assert pair.parent.send(number, values)
+        assert pair.worker.receive(10) == number
+        found = pair.worker.values()
+        assert (found, list(map(type, found)), list(map(str, found))) == (
+            list(values),
+            list(map(type, values)),
+            list(map(str, values)),
+        )
+        assert pair.worker.send(LONG)
+        assert pair.parent.receive(10) == LONG
+        assert pair.parent.values() == []
+
+
+@pytest.mark.parametrize(
+    "value", [2**64, -(2**63) - 1, "text", 1j, (), pytest.importorskip("numpy").float64(1)], ids=repr
+)
+def test_what_does_not_fit_is_not_sent(pair, value):
+    assert not pair.parent.send(7, (value,))
+    assert not pair.parent.send(7, (None,) * 16)
+    with pytest.raises(errors.WaitTimeout):
+        pair.worker.receive(0.01)
+
+
+def test_a_sleeper_is_woken(pair):
+    for side, other in ((pair.parent, pair.worker), (pair.worker, pair.parent)):
+        sleeper = threading.Timer(0.05, side.send, (3, (0.5,)))
+        sleeper.start()
+        assert other.receive(30) == 3
+        assert other.values() == [0.5]
+        sleeper.join()
+    assert [one.recv(8, socket.MSG_DONTWAIT | socket.MSG_PEEK) for one in pair.sockets if _readable(one)] == []
+
+
+def _readable(one):
+    try:
+        return bool(one.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
+
+
+def test_nothing_is_lost_however_the_two_meet(pair):
+    """Letters as fast as they go, and with pauses about as long as a reader looks before it sleeps."""
+
+    def echo():
+        for _ in range(3000):
+            word = pair.worker.receive(30)
+            pair.worker.send(word, tuple(pair.worker.values()))
+
+    thread = threading.Thread(target=echo)
+    thread.start()
+    for k in range(3000):
+        pair.parent.send(k, (float(k),))
+        assert pair.parent.receive(30) == k
+        assert pair.parent.values() == [k]
+        if k % 3 == 0:
+            time.sleep((k % 40) * 1e-6)
+    thread.join()
+
+
+def test_a_peer_that_is_gone(pair):
+    threading.Timer(0.05, pair.sockets[1].shutdown, (socket.SHUT_RDWR,)).start()
+    with pytest.raises(errors.PeerGone):
+        pair.parent.receive(30)
+    pair.memory[REQUEST + 8] = 1  # its reader sleeps
+    pair.sockets[1].close()
+    with pytest.raises(errors.PeerGone):
+        pair.parent.send(1)
+
+
+@pytest.mark.parametrize(("at", "byte"), [(COUNT, 16), (COUNT + 3, 255), (KINDS, 5), (KINDS, 255)])
+def test_a_letter_without_sense(pair, at, byte):
+    pair.parent.send(1, (1.0,))
+    pair.memory[at] = byte
+    pair.worker.receive(10)
+    with pytest.raises(errors.PeerGone, match="without sense"):
+        pair.worker.values()
+
+
+def test_a_number_without_sense_is_no_letter(pair):
+    pair.memory[REQUEST] = 9
+    with pytest.raises(errors.WaitTimeout):
+        pair.worker.receive(0.01)
+
+
+def test_a_byte_without_a_letter(pair):
+    pair.sockets[0].send(b"x")
+    with pytest.raises(errors.PeerGone):
+        pair.worker.receive(30)
+
+
+def test_a_file_that_cannot_be_mapped():
+    with pytest.raises(errors.KernelError, match="cannot be mapped"):
+        Post(-1, -1, False)

@@ -1,0 +1,146 @@
+"""The life of workers: killed, forked, orphaned, interrupted, shared by threads, at the end of the interpreter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from flow import hostile
+from flow.hostile import safe
+from support.process import run_code
+
+import mojoview as mv
+from mojoview.safety.workers.worker_pool import CREW, Crew, most_workers
+from mojoview.memory import errors
+
+PROGRAMS = Path(__file__).parent / "programs.py"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOSTILE_LIBRARY", str(hostile.build(tmp_path_factory.mktemp("library"))))
+        yield
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("program", ["interrupt", "fork"])
+def test_in_a_process_of_its_own(program):
+    assert run_code(str(PROGRAMS), program, timeout=120) == "ok\n"
+
+
+def gone(pid: int) -> bool:
+    try:
+        psutil.Process(pid).wait(10)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return False
+    return True
+
+
+@pytest.mark.unsanitized
+def test_the_end_of_the_interpreter():
+    pids = run_code(str(PROGRAMS), "leave", timeout=60).split()
+    assert len(pids) == 2
+    assert all(gone(int(pid)) for pid in pids)
+
+
+@pytest.mark.unsanitized
+def test_a_killed_parent_takes_a_worker_in_an_endless_loop_with_it():
+    environment = os.environ | {"PYTHONPATH": str(PROGRAMS.parents[1])}
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAMS), "orphan"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as program:
+        assert program.stdout is not None
+        pid = int(program.stdout.readline())
+        assert psutil.pid_exists(pid)
+        program.kill()
+    assert gone(pid)
+
+
+def test_a_worker_that_was_killed_between_calls_is_replaced():
+    pid = safe("process", 0, isolate=True)
+    os.kill(pid, signal.SIGKILL)
+    other = safe("process", 0, isolate=True)
+    assert other != pid
+    os.kill(other, signal.SIGSTOP)  # it dies with the request in its hands: the call has not begun, and goes to another
+    threading.Timer(0.2, os.kill, (other, signal.SIGKILL)).start()
+    assert safe("process", 0, isolate=True) not in (pid, other)
+
+
+def test_a_worker_that_is_killed_in_a_call(y):
+    pid = safe("process", 0, isolate=True)
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    with pytest.raises(mv.KernelCrashed, match=r"SIGKILL \(sent from outside") as caught:
+        safe("naps", y, 60_000, isolate=True)
+    assert caught.value.signal == signal.SIGKILL
+    assert y[0] == 0
+
+
+def test_many_threads_share_a_few_workers():
+    arrays = [np.full(1000 * (k % 7 + 1), float(k)) for k in range(40)]
+    outs = [np.zeros_like(array) for array in arrays]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda pair: safe("doubled", *pair, isolate=True), zip(arrays, outs, strict=True)))
+    for array, out in zip(arrays, outs, strict=True):
+        np.testing.assert_array_equal(out, 2 * array)
+    assert 1 <= len(CREW.pids) <= most_workers()
+
+
+def test_waiting_for_a_worker_ends(monkeypatch, y):
+    monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
+    crew = Crew()
+    monkeypatch.setattr("mojoview.safety.workers._isolated_call.CREW", crew)
+    with ThreadPoolExecutor(1) as pool:
+        entered = threading.Event()
+
+        def hold():
+            worker = crew.take(None, "held")
+            entered.set()
+            release.wait(60)
+            crew.give_back(worker)
+
+        release = threading.Event()
+        held = pool.submit(hold)
+        entered.wait(60)
+        with pytest.raises(mv.KernelTimeout, match="no worker process became free"):
+            safe("naps", y, 0, timeout=0.2)
+        release.set()
+        held.result()
+        safe("naps", y, 0, timeout=60)
+    crew.close()
+    assert y[0] == 1
+    for wrong in ("0", "many"):
+        monkeypatch.setenv("MOJOVIEW_WORKERS", wrong)
+        with pytest.raises(errors.KernelValueError, match="MOJOVIEW_WORKERS"):
+            safe("naps", y, 0, isolate=True)
+
+
+def test_a_worker_that_cannot_start(monkeypatch, y):
+    crew = Crew()
+    monkeypatch.setattr("mojoview.safety.workers._isolated_call.CREW", crew)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(mv.KernelError, match="did not come up"):
+        safe("naps", y, 0, isolate=True)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(mv.KernelError, match="cannot be started"):
+        safe("naps", y, 0, isolate=True)
+    monkeypatch.undo()
+    assert crew.pids == []
+    assert crew._promised == 0
+
+
+def test_a_worker_imports_no_pandas():
+    safe("process", 0, isolate=True)
+    maps = Path(f"/proc/{CREW.pids[0]}/maps").read_text()
+    assert "numpy" in maps
+    assert "pandas" not in maps
