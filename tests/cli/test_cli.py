@@ -12,7 +12,7 @@ import pytest
 import mojoview as mv
 from mojoview.cli import bench, demo, doctor
 from mojoview.cli.main import main
-from mojoview.cli.report import emit, table
+from mojoview.cli.report import print_result, table
 from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.memory.errors import CompilerNotFound, MojoViewError
 
@@ -141,7 +141,7 @@ def test_as_a_module():
 
 
 def test_report(capsys):
-    assert emit({"ok": False, "n": 1}, lambda result: f"n is {result['n']}", json=False) == 1
+    assert print_result({"ok": False, "n": 1}, lambda result: f"n is {result['n']}", json=False) == 1
     assert capsys.readouterr().out == "n is 1\n"
     assert table([("a", "bb"), ("ccc", "1")], figures=True) == "  a    bb\n  ccc   1"
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mojoview.cli.report import emit
+from mojoview.cli.report import print_result
 from mojoview.memory.errors import MojoViewError
 
 __all__ = ["main"]
@@ -38,12 +38,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "doctor":
         from mojoview.cli import doctor
 
-        return emit(doctor.examine(), doctor.describe, json=arguments.json)
+        return print_result(doctor.examine(), doctor.describe, json=arguments.json)
     if arguments.command == "demo":
         from mojoview.cli import demo
 
         result = demo.run(quiet=arguments.json, use_mojo=not arguments.builtin)
-        return emit(result, demo.describe, json=arguments.json)
+        return print_result(result, demo.describe, json=arguments.json)
     if arguments.command == "ring":
         from mojoview.cli import ring
 
@@ -52,26 +52,26 @@ def _run(arguments: argparse.Namespace) -> int:
         from mojoview.cli import cache
 
         if arguments.action == "list":
-            return emit(cache.listing(), cache.describe_listing, json=arguments.json)
+            return print_result(cache.listing(), cache.describe_listing, json=arguments.json)
         if arguments.action == "info":
-            return emit(cache.info(arguments.key), cache.describe_info, json=arguments.json)
-        return emit(cache.clear(arguments.key), cache.describe_cleared, json=arguments.json)
+            return print_result(cache.info(arguments.key), cache.describe_info, json=arguments.json)
+        return print_result(cache.clear(arguments.key), cache.describe_cleared, json=arguments.json)
     if arguments.command == "compile":
         from mojoview.cli import compile
 
-        return emit(compile.compile_file(arguments), compile.describe, json=arguments.json)
+        return print_result(compile.compile_file(arguments), compile.describe, json=arguments.json)
     if arguments.command == "shm":
         from mojoview.cli import shm
 
         if arguments.action == "list":
-            return emit(shm.listing(), shm.describe_listing, json=arguments.json)
+            return print_result(shm.listing(), shm.describe_listing, json=arguments.json)
         if arguments.action == "info":
-            return emit(shm.info(arguments.name), shm.describe_info, json=arguments.json)
-        return emit(shm.collect(), shm.describe_collected, json=arguments.json)
+            return print_result(shm.info(arguments.name), shm.describe_info, json=arguments.json)
+        return print_result(shm.collect(), shm.describe_collected, json=arguments.json)
     from mojoview.cli import bench
 
     result = bench.run(arguments.pattern, quick=arguments.quick, quiet=arguments.json)
-    return emit(result, bench.describe, json=arguments.json)
+    return print_result(result, bench.describe, json=arguments.json)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,10 +8,10 @@ import numpy as np
 
 from mojoview.memory.errors import ArgumentError
 
-__all__ = ["histogram_picture"]
+__all__ = ["plot_histogram"]
 
 
-def histogram_picture(path: str, values: np.ndarray[Any, Any], label: str, title: str) -> None:
+def plot_histogram(path: str, values: np.ndarray[Any, Any], label: str, title: str) -> None:
     """Writes a histogram on logarithmic axes: latencies have long tails, and the tail is what one looks for."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found, unused-ignore]

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["emit", "table"]
+__all__ = ["print_result", "table"]
 
 
-def emit(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str], *, json: bool) -> int:
+def print_result(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str], *, json: bool) -> int:
     """Prints a command's result; returns 0 when its `ok` entry is true, else 1."""
     text = json_module.dumps(result, indent=2, default=str) if json else describe(result)
     encoding = sys.stdout.encoding or "utf-8"  # a name of a file may be no text at all

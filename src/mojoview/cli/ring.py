@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.cli.report import emit, table
+from mojoview.cli.report import print_result, table
 from mojoview.memory.errors import ArgumentError, BrokenFrame, SegmentError
 from mojoview.sharing.ring.ring import Ring
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         "histogram": histogram,
     }
     result = actions[arguments.action](arguments)
-    return 0 if result is None else emit(result, describe, json=arguments.json)
+    return 0 if result is None else print_result(result, describe, json=arguments.json)
 
 
 def describe(result: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def top(arguments: argparse.Namespace) -> None:
         looks = (look for _, look in zip(rounds, measure(ring, arguments.interval), strict=False))
         if arguments.json:
             for look in looks:
-                emit({"ok": True, **look}, describe, json=True)
+                print_result({"ok": True, **look}, describe, json=True)
             return
         if not _has_rich():
             for look in looks:
@@ -163,7 +163,7 @@ def tail(arguments: argparse.Namespace) -> None:
             fields = {"seq": frame.seq, "timestamp_ns": frame.timestamp_ns, "type": frame.type, "nbytes": frame.nbytes}
             shown = np.frombuffer(frame, ring.dtype).tolist() if ring.dtype is not None else bytes(frame)[:32].hex(" ")
             if arguments.json:
-                emit({"ok": True, **fields, "data": shown}, describe, json=True)
+                print_result({"ok": True, **fields, "data": shown}, describe, json=True)
             else:
                 print(
                     *(f"{value:>{width}}" for value, width in zip(fields.values(), (12, 18, 4, 8), strict=True)),
@@ -264,14 +264,14 @@ def export(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     """Times between frames; those of one time stamp were written together and count once."""
-    from mojoview.cli.picture import histogram_picture
+    from mojoview.cli.plots import plot_histogram
 
     with attach(arguments.ring, start="oldest") as ring:
         stamps = np.unique(np.fromiter((frame.timestamp_ns for frame in frames_of(ring, follow=False)), "u8"))
     if len(stamps) < 2:
         raise SegmentError(f"histogram: {arguments.ring} has fewer than two time stamps")
     gaps = np.diff(stamps) / 1000
-    histogram_picture(arguments.output, gaps, "time between frames, microseconds", os.path.basename(arguments.ring))
+    plot_histogram(arguments.output, gaps, "time between frames, microseconds", os.path.basename(arguments.ring))
     p50, p99, most = np.percentile(gaps, [50, 99, 100])
     return {
         "ok": True,
