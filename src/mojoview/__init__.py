@@ -38,7 +38,7 @@ from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file,
 if TYPE_CHECKING:
     from mojoview.safety import safe_call
     from mojoview.calls._overloads import KernelFamily
-    from mojoview.loading.mojo.decorator import kernel
+    from mojoview.loading.mojo.decorator import native
     from mojoview.calls.errors import ErrorTable
     from mojoview.loading.mojo.hook import enable_hook
     from mojoview.loading.mojo.include_path import get_mojo_include
@@ -103,11 +103,11 @@ __all__ = [
     "from_ptr",
     "get_include",
     "get_mojo_include",
-    "kernel",
     "kernels",
     "load",
     "load_library",
     "map_file",
+    "native",
     "python_attribute",
     "python_callable",
     "safe_call",
@@ -124,7 +124,7 @@ _LATER = {
     "KernelModule": "mojoview.loading.module",
     "enable_hook": "mojoview.loading.mojo.hook",
     "get_mojo_include": "mojoview.loading.mojo.include_path",
-    "kernel": "mojoview.loading.mojo.decorator",
+    "native": "mojoview.loading.mojo.decorator",
     "load": "mojoview.loading.mojo.load",
     "python_attribute": "mojoview.loading.members",
     "python_callable": "mojoview.loading.members",

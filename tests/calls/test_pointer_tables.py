@@ -19,7 +19,7 @@ def test_a_mojo_kernel_sums_many_columns_of_a_frame(compiled, count):
     sums = np.zeros(count)
     with frame.mojo.view() as view, mv.PointerTable([view[name] for name in frame.columns]) as table:
         assert np.asarray(table).tolist() == [frame[name].to_numpy().ctypes.data for name in frame.columns]
-        assert compiled("columns").sum_columns(table, table.shape[0], sums) is None
+        assert compiled("columns").sum_columns(table, table.rows, sums) is None
     np.testing.assert_allclose(sums, frame.sum(), rtol=1e-12)
 
 

@@ -12,7 +12,7 @@ import pytest
 from support.foreign import compiled
 
 import mojoview as mv
-from mojoview import kernel
+from mojoview import native
 from mojoview.kernels import Kernel, Param, Signature
 from mojoview.calls._kernel import handled_kernel
 from mojoview.loading.mojo.compiler import find_compiler
@@ -163,7 +163,7 @@ def test_errors_that_the_program_has_registered(bench, way):
 @needs_compiler
 @ways
 def test_decorated_functions(bench, way):
-    @kernel(bench["halves"])
+    @native(bench["halves"])
     def halves(x: np.ndarray, whole: np.ndarray, rest: np.ndarray, by: int = 2) -> int:
         raise NotImplementedError
 

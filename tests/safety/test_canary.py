@@ -13,7 +13,7 @@ import mojoview as mv
 from mojoview import kernels
 from mojoview.safety import canary as canary_module
 from mojoview.calls._kernel import handled_kernel
-from mojoview.safety.compare import difference
+from mojoview.calls.compare import difference
 from mojoview.memory import errors
 
 SCALE = mv.Signature("scale", (mv.Param("a", "value", "float64", passing="value"), mv.Param("x", "in", "float64"),

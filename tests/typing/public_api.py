@@ -63,7 +63,7 @@ v.ptr = 5  # type: ignore[misc]
 View(array)  # type: ignore[call-arg]
 
 
-@mv.kernel(mv.kernels.dot)
+@mv.native(mv.kernels.dot)
 def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float((x * y).sum())
 

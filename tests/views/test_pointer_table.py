@@ -56,7 +56,15 @@ def test_descriptors_of_any_views(sources):
             assert address % 64 == 0
             assert size == source.size
             assert data == source.ctypes.data or not size
-        assert (table.dtype, table.shape) == (None, None)
+        assert (table.dtype, table.rows) == (None, None)
+
+
+@pytest.mark.parametrize(("shape", "rows"), [((5,), 5), ((2, 3), 2), ((0, 3), 0), ((), None)])
+def test_rows_is_the_length_of_the_first_axis(shape, rows):
+    with mv.PointerTable([np.zeros(shape)] * 3) as table:
+        assert (len(table), table.rows, table.dtype) == (3, rows, np.float64)
+    with mv.PointerTable([]) as table:
+        assert (len(table), table.rows, table.dtype) == (0, None, None)
 
 
 def test_views_stay_in_use_until_the_table_lets_go():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mojoview.safety.compare import Difference, difference, row_count, rows, take, write
+from mojoview.calls.compare import Difference, difference, row_count, rows, take, write
 from mojoview.calls.arguments import array_of, number, outcome, shape_for
 from mojoview.memory.errors import ArgumentError, CanaryError, KernelError, MojoViewError
 

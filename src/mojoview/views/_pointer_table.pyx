@@ -48,8 +48,11 @@ cdef class PointerTable:
     address : int
         Of the first pointer. Borrowed: valid until `release()`.
     views : tuple of View
-    dtype, shape : numpy.dtype, tuple of int
-        What all views have in common; None for descriptors, and where there are no views.
+    dtype : numpy.dtype or None
+        The dtype of all views; None for descriptors and for a table without views.
+    rows : int or None
+        The length of the first axis of all views; None for descriptors, for a table without views and for
+        zero-dimensional views.
     to : str
     readonly, closed : bool
 
@@ -82,7 +85,7 @@ cdef class PointerTable:
     cdef bint _writable
     cdef readonly str to
     cdef readonly object dtype
-    cdef readonly object shape
+    cdef tuple _common_shape  # of the views; None for descriptors
     cdef object __weakref__
 
     def __cinit__(self, objects, *, to="data", writable=False):
@@ -139,12 +142,12 @@ cdef class PointerTable:
         if d.flags & MV_SWAPPED:
             raise DTypeError(f"PointerTable: view {k} is not in native byte order; use to='descriptors'")
         if k == 0:
-            self.dtype, self.shape = column.dtype, column.shape
+            self.dtype, self._common_shape = column.dtype, column.shape
         elif column.dtype != self.dtype:
             raise DTypeError(f"PointerTable: view {k} is of dtype {column.dtype}, the others of {self.dtype}; "
                              "use to='descriptors'")
-        elif column.shape != self.shape:
-            raise ShapeError(f"PointerTable: view {k} is of shape {column.shape}, the others of {self.shape}; "
+        elif column.shape != self._common_shape:
+            raise ShapeError(f"PointerTable: view {k} is of shape {column.shape}, the others of {self._common_shape}; "
                              "use to='descriptors'")
         return 0
 
@@ -170,6 +173,10 @@ cdef class PointerTable:
     def views(self):
         self.check_open()
         return tuple(self._views)
+
+    @property
+    def rows(self):
+        return self._common_shape[0] if self._common_shape else None
 
     @property
     def readonly(self):
@@ -210,7 +217,7 @@ cdef class PointerTable:
     def __repr__(self):
         if self._pointers is NULL:
             return "<mojoview.PointerTable, released>"
-        what = f" of {self.dtype}, shape {self.shape}" if self.dtype is not None else ""
+        what = f" of {self.dtype}, shape {self._common_shape}" if self.dtype is not None else ""
         return f"<mojoview.PointerTable at {self.address:#x}: {len(self)} pointers to {self.to}{what}>"
 
     def __reduce_ex__(self, protocol):

@@ -303,7 +303,6 @@ def test_sizes_of_a_signature_are_checked(sizes, why):
 def test_import_of_the_package_brings_none_of_it():
     run_code(
         "-c",
-        "import sys, mojoview; assert not [m for m in ('declaration', 'library', 'pointers', 'ahead', 'cache')"
-        " if 'mojoview.kernels.' + m in sys.modules]; assert mojoview.load_library and mojoview.from_function",
+        "import sys, mojoview; assert not [m for m in sys.modules if m.startswith('mojoview.loading')]\n"
+        "assert mojoview.load_library and mojoview.from_function and 'mojoview.loading.c.library' in sys.modules",
     )
-    assert "mojoview.loading.c.library" in sys.modules

@@ -1,4 +1,4 @@
-"""`mojoview.kernel`: typed Python functions bound to exports. A stand-in compiles."""
+"""`mojoview.native`: typed Python functions bound to exports. A stand-in compiles."""
 
 import copy
 import doctest
@@ -30,7 +30,7 @@ SIGNATURE = mv.Signature("mix", (
 MIX = handled_kernel(SIGNATURE, lambda n, x, y, a, threads: None)
 
 
-@mv.kernel(kernels.dot)
+@mv.native(kernels.dot)
 def dot(x: F8, y: F8) -> float:
     """The sum of products."""
     return float((x * y).sum())
@@ -62,7 +62,7 @@ def test_in_a_class_it_takes_no_self():
     class Signal:
         energy = dot
 
-        @mv.kernel(kernels.sum)
+        @mv.native(kernels.sum)
         def total(x: F8) -> float:
             return x.sum()
 
@@ -103,13 +103,13 @@ STUB = "def {}(a: float, b: float) -> float:\n    return a + b"
 
 
 @pytest.mark.parametrize("body", [
-    "@mv.kernel\n" + STUB.format("add"),
-    "@mv.kernel()\n" + STUB.format("add"),
-    "@mv.kernel('kern.mojo')\n" + STUB.format("add"),
-    "from pathlib import Path\n@mv.kernel(Path(__file__).with_name('kern.mojo'))\n" + STUB.format("add"),
-    "@mv.kernel('kern.mojo', name='add')\n" + STUB.format("plus") + "\nadd = plus",
-    "@mv.kernel(mv.load(__file__[:-2] + 'mojo'))\n" + STUB.format("add"),
-    "@mv.kernel(source=__import__('pathlib').Path(__file__).with_suffix('.mojo').read_text())\n" + STUB.format("add"),
+    "@mv.native\n" + STUB.format("add"),
+    "@mv.native()\n" + STUB.format("add"),
+    "@mv.native('kern.mojo')\n" + STUB.format("add"),
+    "from pathlib import Path\n@mv.native(Path(__file__).with_name('kern.mojo'))\n" + STUB.format("add"),
+    "@mv.native('kern.mojo', name='add')\n" + STUB.format("plus") + "\nadd = plus",
+    "@mv.native(mv.load(__file__[:-2] + 'mojo'))\n" + STUB.format("add"),
+    "@mv.native(source=__import__('pathlib').Path(__file__).with_suffix('.mojo').read_text())\n" + STUB.format("add"),
 ], ids=["beside", "called", "path", "absolute", "name", "module", "source"])
 def test_where_the_export_is(package, body):
     module = package(body)
@@ -120,7 +120,7 @@ def test_where_the_export_is(package, body):
 def test_a_module_of_the_import_hook(package, fake):
     (fake.root / "site" / "decorated" / "native.mojo").write_text(fake.text)
     with mv.enable_hook():
-        module = package("from decorated import native\n@mv.kernel(native)\n" + STUB.format("add"))
+        module = package("from decorated import native\n@mv.native(native)\n" + STUB.format("add"))
     assert module.add.kernel is module.native.add
     del sys.modules["decorated.native"]
 
@@ -139,20 +139,20 @@ def with_an_array(a: float, x: np.ndarray, y: np.ndarray = np.ones(2)) -> None: 
 
 
 @pytest.mark.parametrize(("decorate", "words"), [
-    (lambda: mv.kernel("a.mojo", source="x"), "either where or source"),
-    (lambda: mv.kernel("a.mojo", name=5), "name: expected a str"),
-    (lambda: mv.kernel(5)(test_a_bound_kernel), "where: expected a path"),
-    (lambda: mv.kernel(5), "where: expected a path"),
-    (lambda: mv.kernel(staticmethod(test_a_bound_kernel)), "where: expected a path, .* got staticmethod"),
-    (lambda: mv.kernel(type), "where: expected a path"),
-    (lambda: mv.kernel(kernels.dot)(5), "expected a Python function, got int"),
-    (lambda: mv.kernel(kernels.dot)(staticmethod(test_a_bound_kernel)), "expected a Python function, got staticmethod"),
-    (lambda: mv.kernel(kernels.dot)(coroutine), "expected a function that returns its result"),
-    (lambda: mv.kernel(kernels.dot)(generator), "expected a function that returns its result"),
-    (lambda: mv.kernel(kernels.dot)(badly_annotated), "an annotation of badly_annotated cannot be read"),
-    (lambda: mv.kernel(kernels.axpy)(with_an_array), "y: its default is"),
-    (lambda: mv.kernel("nowhere.mojo")(test_a_bound_kernel), "cannot read"),
-    (lambda: mv.kernel(eval("lambda: 0", {"__name__": "no module"})), "stands in no file"),
+    (lambda: mv.native("a.mojo", source="x"), "either where or source"),
+    (lambda: mv.native("a.mojo", name=5), "name: expected a str"),
+    (lambda: mv.native(5)(test_a_bound_kernel), "where: expected a path"),
+    (lambda: mv.native(5), "where: expected a path"),
+    (lambda: mv.native(staticmethod(test_a_bound_kernel)), "where: expected a path, .* got staticmethod"),
+    (lambda: mv.native(type), "where: expected a path"),
+    (lambda: mv.native(kernels.dot)(5), "expected a Python function, got int"),
+    (lambda: mv.native(kernels.dot)(staticmethod(test_a_bound_kernel)), "expected a Python function, got staticmethod"),
+    (lambda: mv.native(kernels.dot)(coroutine), "expected a function that returns its result"),
+    (lambda: mv.native(kernels.dot)(generator), "expected a function that returns its result"),
+    (lambda: mv.native(kernels.dot)(badly_annotated), "an annotation of badly_annotated cannot be read"),
+    (lambda: mv.native(kernels.axpy)(with_an_array), "y: its default is"),
+    (lambda: mv.native("nowhere.mojo")(test_a_bound_kernel), "cannot read"),
+    (lambda: mv.native(eval("lambda: 0", {"__name__": "no module"})), "stands in no file"),
 ])
 def test_bad_decorations(fake, decorate, words):
     with pytest.raises(errors.ArgumentError, match=words):
@@ -161,7 +161,7 @@ def test_bad_decorations(fake, decorate, words):
 
 def test_an_export_that_is_none(fake):
     with pytest.raises(errors.KernelAttributeError, match="exports no 'plus'"):
-        mv.kernel(mv.load(fake.source), name="plus")(test_a_bound_kernel)
+        mv.native(mv.load(fake.source), name="plus")(test_a_bound_kernel)
 
 
 # ---- families
@@ -195,28 +195,28 @@ def scaling(off=0):
 def test_a_family_is_bound_whole():
     family = scaling()
     for stub in (scale, scale_f64):
-        bound = mv.kernel(family)(stub)
+        bound = mv.native(family)(stub)
         assert (bound.kernel, bound.reference, bound.signature.name) == (family, stub, "scale")
         for dtype in ("f4", "f8"):
             x = np.ones(3, dtype)
             assert bound(x, 2.0) is None
             assert (x == 2).all()
     with pytest.raises(errors.ArgumentError, match=r"do not agree: x: annotated int32, the export has float32"):
-        mv.kernel(family)(scale_wrongly)
+        mv.native(family)(scale_wrongly)
 
 
 def test_one_kernel_of_a_family_is_bound_by_its_own_name(monkeypatch):
     family = scaling()
     module = types.SimpleNamespace(__mojo__={"scale": family, **{k.name: k for k in family.kernels}})
-    assert mv.kernel(module)(scale).kernel is family
-    assert mv.kernel(module)(scale_f64).kernel is mv.kernel(module, name="scale_f64")(scale).kernel is family.kernels[1]
+    assert mv.native(module)(scale).kernel is family
+    assert mv.native(module)(scale_f64).kernel is mv.native(module, name="scale_f64")(scale).kernel is family.kernels[1]
     with pytest.raises(errors.ArgumentError, match="annotated float64, the export has float32"):
-        mv.kernel(module, name="scale_f32")(scale_f64)
+        mv.native(module, name="scale_f32")(scale_f64)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_a_canary_of_a_family(dtype):
-    right, wrong = (mv.kernel(scaling(off))(scale) for off in (0, 1))
+    right, wrong = (mv.native(scaling(off))(scale) for off in (0, 1))
     canary = right.canary(sample=1)
     x = np.arange(3, dtype=dtype)
     assert canary(x, 2.0) is canary(x, a=1.0) is None
@@ -242,7 +242,7 @@ def fits_6(n: "int", x: "F8", y: "np.ndarray", a: "float" = 2.0) -> "None": ...
 @pytest.mark.parametrize("stub", [fits_1, fits_2, fits_3, fits_4, fits_5, fits_6], ids=lambda f: f.__name__)
 def test_signatures_that_agree(stub):
     assert disagreements(stub, SIGNATURE) == []
-    assert mv.kernel(MIX)(stub).kernel is MIX
+    assert mv.native(MIX)(stub).kernel is MIX
 
 
 def order(x: F8, n: int, y: F8, a: float = 2.0) -> None: ...
@@ -282,7 +282,7 @@ def test_signatures_that_do_not_agree(stub, words):
     assert len(found) == len(words)
     assert all(text.startswith(word) for text, word in zip(found, words, strict=True)), found
     with pytest.raises(errors.ArgumentError, match="do not agree") as caught:
-        mv.kernel(MIX)(stub)
+        mv.native(MIX)(stub)
     assert all(text in str(caught.value) for text in found)
 
 
@@ -302,11 +302,13 @@ def test_annotations_that_cannot_be_read():
     def stub(x: "NoSuchName") -> None: ...  # noqa: F821
 
     with pytest.raises(errors.ArgumentError, match="an annotation of stub cannot be read"):
-        mv.kernel(kernels.sum)(stub)
+        mv.native(kernels.sum)(stub)
 
 
-@pytest.mark.parametrize("name", ["agreement", "canary", "decorator", "hook", "members"])
+@pytest.mark.parametrize(
+    "name", ["calls.compare", "safety.canary", "loading.mojo.decorator", "loading.mojo.hook", "loading.members"]
+)
 def test_examples_of_this_and_its_neighbours(name):
-    failed, tried = doctest.testmod(importlib.import_module(f"mojoview.kernels.{name}"), extraglobs={"np": np})
+    failed, tried = doctest.testmod(importlib.import_module(f"mojoview.{name}"), extraglobs={"np": np})
     assert failed == 0
     assert tried > 1

@@ -250,8 +250,7 @@ def test_program_that_cannot_be_run(fake):
 
 
 def test_import_brings_no_compiler_parts():
-    parts = ["loader", "compiler", "cache", "exports", "build", "module", "source", "elf", "diagnostics"]
-    code = f"import sys, mojoview.kernels; print([p for p in {parts} if f'mojoview.kernels.{{p}}' in sys.modules])"
+    code = "import sys, mojoview.kernels; print([m for m in sys.modules if m.startswith('mojoview.loading')])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 

@@ -120,8 +120,8 @@ def test_a_call_beside_an_expression(shell, capsys):
 
 def test_a_bound_kernel_beside_its_body(shell, capsys):
     shell("x, y = np.arange(100.0), np.ones(100)\n"
-          "@mv.kernel(kernels.axpy)\ndef axpy(a: float, x: np.ndarray, y: np.ndarray) -> None:\n    y += a * x\n"
-          "@mv.kernel(kernels.axpy)\ndef wrong(a: float, x: np.ndarray, y: np.ndarray) -> None:\n    y += a * x + 1\n")
+          "@mv.native(kernels.axpy)\ndef axpy(a: float, x: np.ndarray, y: np.ndarray) -> None:\n    y += a * x\n"
+          "@mv.native(kernels.axpy)\ndef wrong(a: float, x: np.ndarray, y: np.ndarray) -> None:\n    y += a * x + 1\n")
     timing = shell("%mojo_time -r 1 axpy(2.0, x, y=y)")
     assert timing.agrees is True
     assert shell("%mojo_time -r 1 axpy(2.0, *[x, y], threads=1)").agrees is True
@@ -139,7 +139,7 @@ def test_a_family_beside_its_body(shell, capsys):
     shell.names["family"] = KernelFamily("negate", tuple(
         handled_kernel(mv.Signature(f"negate_{dtype}", (mv.Param("x", "inout", dtype),)), negate)
         for dtype in ("float32", "float64")))
-    shell("x = np.ones(4, 'f4')\n@mv.kernel(family)\ndef negate(x: np.ndarray) -> None:\n    x *= -1\n")
+    shell("x = np.ones(4, 'f4')\n@mv.native(family)\ndef negate(x: np.ndarray) -> None:\n    x *= -1\n")
     assert shell("%mojo_time -r 1 negate(x)").agrees is True
     assert (shell.names["x"] == 1).all()
 

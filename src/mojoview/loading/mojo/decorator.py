@@ -1,4 +1,4 @@
-"""`kernel`: a typed Python function bound to an export of a Mojo file; its body stays as the reference."""
+"""`native`: a typed Python function bound to an export of a Mojo file; its body stays as the reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mojoview.views import View
 if TYPE_CHECKING:
     from mojoview.safety.canary import Canary
 
-__all__ = ["BoundKernel", "disagreements", "kernel"]
+__all__ = ["BoundKernel", "disagreements", "native"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +34,7 @@ KINDS: dict[Any, str] = {float: "f", int: "iu", bool: "b"}  # of Python's number
 
 
 class BoundKernel(functools.partial[R], Generic[P, R]):
-    """A kernel with a Python function that says what it does; made by the decorator `kernel`.
+    """A kernel with a Python function that says what it does; made by the decorator `native`.
 
     Called as the kernel is, which takes some 0.1 µs longer than the kernel alone. Attributes of the kernel are
     attributes of this.
@@ -81,18 +81,18 @@ class BoundKernel(functools.partial[R], Generic[P, R]):
 
 
 @overload
-def kernel(  # type: ignore[overload-overlap]  # nothing is both a function and one of these
+def native(  # type: ignore[overload-overlap]  # nothing is both a function and one of these
         where: str | os.PathLike[str] | KernelModule | ModuleType | Kernel | KernelFamily | None = ..., /,
         *, name: str | None = ..., source: str | None = ..., flags: Sequence[str] = ...,
         progress: Callable[[str], None] | None = ...,
         timeout: float = ...) -> Callable[[Callable[P, R]], BoundKernel[P, R]]: ...
 @overload
-def kernel(where: Callable[P, R], /) -> BoundKernel[P, R]: ...
+def native(where: Callable[P, R], /) -> BoundKernel[P, R]: ...
 
 
-def kernel(where: Any = None, /, *, name: str | None = None, source: str | None = None, flags: Sequence[str] = (),
+def native(where: Any = None, /, *, name: str | None = None, source: str | None = None, flags: Sequence[str] = (),
            progress: Callable[[str], None] | None = None, timeout: float = 600.0) -> Any:
-    """kernel(where=None, /, *, name=None, source=None, flags=(), progress=None, timeout=600.0)
+    """native(where=None, /, *, name=None, source=None, flags=(), progress=None, timeout=600.0)
 
     Binds a typed Python function to the export of a Mojo file; its body stays as the reference.
 
@@ -134,9 +134,9 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
 
     Examples
     --------
-    >>> from mojoview import kernel, kernels
+    >>> from mojoview import kernels, native
     >>> from numpy.typing import NDArray
-    >>> @kernel(kernels.axpy)
+    >>> @native(kernels.axpy)
     ... def add_scaled(a: float, x: np.ndarray, y: np.ndarray) -> None:
     ...     y += a * x
     >>> x, y, z = np.ones(2), np.zeros(2), np.zeros(2)
@@ -146,28 +146,28 @@ def kernel(where: Any = None, /, *, name: str | None = None, source: str | None 
     (array([2., 2.]), array([2., 2.]))
     """
     if isinstance(where, FunctionType):
-        return kernel()(where)
+        return native()(where)
     if where is not None and source is not None:
-        raise ArgumentError("kernel(): expected either where or source=, got both")
+        raise ArgumentError("native(): expected either where or source=, got both")
     if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"kernel(): name: expected a str, got {type(name).__name__}")
+        raise ArgumentError(f"native(): name: expected a str, got {type(name).__name__}")
     known = isinstance(where, str | os.PathLike | KernelModule | Kernel | KernelFamily | None)
     if not known and not hasattr(where, MODULE):
-        raise ArgumentError("kernel(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
+        raise ArgumentError("native(): where: expected a path, a KernelModule, an imported Mojo module, a Kernel or a"
                             f" KernelFamily, got {type(where).__name__}")
 
     def bind(function: Callable[P, R]) -> BoundKernel[P, R]:
         if not isinstance(function, FunctionType):
-            raise ArgumentError(f"kernel(): expected a Python function, got {type(function).__name__}")
+            raise ArgumentError(f"native(): expected a Python function, got {type(function).__name__}")
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(
                 function):
-            raise ArgumentError(f"kernel(): {function.__name__}: expected a function that returns its result; await"
+            raise ArgumentError(f"native(): {function.__name__}: expected a function that returns its result; await"
                                 f" {function.__name__}.aio(...) calls a kernel from a coroutine")
         found = _export(where, name or function.__name__, source, function,
                         {"flags": flags, "progress": progress, "timeout": timeout})
         members = found.kernels if isinstance(found, KernelFamily) else (found,)
         if wrong := min((disagreements(function, member.signature) for member in members), key=len):
-            raise ArgumentError(f"kernel(): the function {function.__name__}{inspect.signature(function)} and the"
+            raise ArgumentError(f"native(): the function {function.__name__}{inspect.signature(function)} and the"
                                 f" export {found.signature} do not agree: {'; '.join(wrong)}")
         bound = BoundKernel[P, R](found)
         functools.update_wrapper(bound, function)
@@ -189,7 +189,7 @@ def _export(where: Any, name: str, source: str | None, function: FunctionType,
         return _of(imported, name)
     home = getattr(sys.modules.get(function.__module__), "__file__", None)  # a notebook has none
     if where is None and home is None:
-        raise ArgumentError("kernel(): the function stands in no file; say where the export is")
+        raise ArgumentError("native(): the function stands in no file; say where the export is")
     path = Path(home or "x").parent / where if where is not None else Path(home or "x").with_suffix(".mojo")
     return _of(load(path, **options), name)
 
@@ -203,7 +203,7 @@ def disagreements(function: Callable[..., Any], signature: Signature) -> list[st
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # what is written there as a string may be anything
-        raise ArgumentError(f"kernel(): an annotation of {getattr(function, '__name__', function)} cannot be read:"
+        raise ArgumentError(f"native(): an annotation of {getattr(function, '__name__', function)} cannot be read:"
                             f" {error}") from error
     given = list(inspect.signature(function).parameters.values())
     names, wanted = [p.name for p in given], [p.name for p in signature.params]

@@ -20,7 +20,7 @@ import numpy as np
 
 from mojoview.calls._kernel import Kernel
 from mojoview.calls._overloads import KernelFamily
-from mojoview.safety.compare import difference
+from mojoview.calls.compare import difference
 from mojoview.loading.mojo.load import load
 from mojoview.loading.module import KernelModule
 from mojoview.memory.errors import ArgumentError, KernelCompileError
@@ -82,7 +82,7 @@ class Magics:
         Times a call beside a reference, in turns, and compares their results.
 
         `%mojo_time kernels.sum(x) vs x.sum()` runs both expressions as they stand. Without a reference, the kernel must
-        have one (the decorator `mojoview.kernel` gives it): both are then called on copies of the arguments, and the
+        have one (the decorator `mojoview.native` gives it): both are then called on copies of the arguments, and the
         arrays are compared as well.
         """
         parser = _Words("%mojo_time")
