@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from flow.hostile import kernel
+from safety.hostile import kernel
 from support.descriptors import open_files
 from support.process import run_code
 

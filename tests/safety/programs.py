@@ -9,7 +9,7 @@ import time
 import warnings
 
 import numpy as np
-from flow.hostile import kernel, safe
+from safety.hostile import kernel, safe
 
 import mojoview as mv
 from mojoview.safety.workers.worker_pool import CREW

@@ -7,7 +7,7 @@ import signal
 
 import numpy as np
 import pytest
-from flow.hostile import safe
+from safety.hostile import safe
 
 import mojoview as mv
 from mojoview import kernels

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from flow.hostile import kernel, safe
+from safety.hostile import kernel, safe
 
 import mojoview as mv
 from mojoview import kernels
@@ -261,7 +261,7 @@ def test_what_cannot_be_carried(x, tmp_path):
     )
     with pytest.raises(errors.ArgumentError, match="bare address"):
         mv.safe_call(bare, x, isolate=True)
-    from flow import hostile
+    from safety import hostile
 
     library = ctypes.CDLL(str(hostile.build(tmp_path)))
     address = ctypes.cast(library.reads_at, ctypes.c_void_p).value

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from flow import hostile
-from flow.hostile import safe
+from safety import hostile
+from safety.hostile import safe
 from support.process import run_code
 
 import mojoview as mv

@@ -19,7 +19,7 @@ static inline void mv_seat_call(mv_seat *seat) {
 
 /* Until the job after the first `seen` is there. No sleep is longer than a minute without a look. */
 static inline void mv_seat_wait(mv_seat *seat, uint64_t seen, int alone) {
-    if (!alone && mv_spin_on(&seat->spin, &seat->jobs, seen)) return;
+    if (!alone && mv_spin_wait(&seat->spin, &seat->jobs, seen)) return;
     while (atomic_load_explicit(&seat->jobs, memory_order_acquire) == seen) /* ACQ: with the job */
         (void)mv_park(&seat->jobs, seen, &seat->sleepers, 0, INT64_C(60000000000));
 }

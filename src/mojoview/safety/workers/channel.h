@@ -65,7 +65,7 @@ static inline int mv_post_wait(mv_letter *letter, int channel, uint64_t seen, mv
     ssize_t got;
     int rc;
     if (!*asleep) {
-        if (spin) (void)mv_spin_on(spin, &letter->number, seen);
+        if (spin) (void)mv_spin_wait(spin, &letter->number, seen);
         if (mv_post_has(letter, seen)) return 0;
         atomic_store_explicit(&letter->sleeps, 1, memory_order_relaxed); /* RLX: the fence orders it */
         atomic_thread_fence(memory_order_seq_cst); /* SC: the word comes before the last look */

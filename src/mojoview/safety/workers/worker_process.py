@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.resources
 import mmap
 import os
 import signal
@@ -12,7 +13,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from mojoview.safety.workers import _crash
 from mojoview.safety.workers._channel import LONG, POST_BYTES, Post
 from mojoview.safety.workers.arena import Arena
 from mojoview.safety.workers.crash_report import RECORD_BYTES, Autopsy, read_record
@@ -187,9 +187,9 @@ def _start(channel: int, leash: int, record: int, log: int) -> subprocess.Popen[
     package = [os.path.dirname(path) for path in room.__path__]
     setting = json.dumps({"path": sys.path, "package": package, "fds": [channel, leash, record]})
     environment = dict(os.environ)
-    refusals = os.path.join(os.path.dirname(_crash.__file__), "mojoview_malloc_shim.so")
-    if not set(refusals) & set(" :"):  # which part the names in the list
-        environment["LD_PRELOAD"] = ":".join(filter(None, (environment.get("LD_PRELOAD"), refusals)))
+    shim = importlib.resources.files("mojoview.safety.workers") / "mojoview_malloc_shim.so"
+    if shim.is_file() and not set(str(shim)) & set(" :"):  # these separate the names in LD_PRELOAD
+        environment["LD_PRELOAD"] = ":".join(filter(None, (environment.get("LD_PRELOAD"), str(shim))))
     return subprocess.Popen(
         [sys.executable, "-c", BOOT, setting],
         stdin=subprocess.DEVNULL,
