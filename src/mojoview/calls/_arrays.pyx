@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
-from mojoview.calls.call_args cimport mv_desc_from_array, mv_frame, mv_plain
+from mojoview.calls.call_args cimport mv_desc_from_array, mv_call_args, mv_fast_plan
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_C_CONTIGUOUS, MV_F_CONTIGUOUS, MV_FLOAT, MV_INT, MV_MAX_NDIM, MV_READONLY, MV_UINT, mv_desc,
 )
@@ -72,7 +72,7 @@ cdef bint fill_from_buffer(const Py_buffer *buffer, mv_desc *d) noexcept:
     return True
 
 
-cdef inline int enter(mv_frame *frame, int at, View entered) except -1:
+cdef inline int enter(mv_call_args *frame, int at, View entered) except -1:
     frame.args[at] = view_enter(entered)
     Py_INCREF(entered)
     frame.view[frame.views] = <PyObject *>entered
@@ -80,7 +80,7 @@ cdef inline int enter(mv_frame *frame, int at, View entered) except -1:
     return 0
 
 
-cdef void let_go(mv_frame *frame) noexcept:
+cdef void release_arguments(mv_call_args *frame) noexcept:
     """Ends what the call took."""
     cdef int k
     for k in range(frame.views):
@@ -99,7 +99,7 @@ cdef inline bint is_plain_exporter(object obj) noexcept:
     return (type(obj) is ARRAY or type(obj) is memoryview or type(obj) is bytes or type(obj) is bytearray or type(obj) is MMAP)
 
 
-cdef bint borrow_plain(const mv_plain *plain, PyObject *const *args, mv_frame *frame) except -1:
+cdef bint get_fast_buffers(const mv_fast_plan *plain, PyObject *const *args, mv_call_args *frame) except -1:
     """The buffers of all arguments that are no ndarrays; False where one is no exporter of the standard library."""
     cdef int k
     if plain.arrays == 0:
@@ -114,7 +114,7 @@ cdef bint borrow_plain(const mv_plain *plain, PyObject *const *args, mv_frame *f
     return True
 
 
-cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) except -1:
+cdef inline bint take_buffer(object obj, bint writes, mv_call_args *frame, int at) except -1:
     """False where view() has to look."""
     borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
     frame.buffers += 1
@@ -122,8 +122,8 @@ cdef inline bint take_buffer(object obj, bint writes, mv_frame *frame, int at) e
                                                                                         frame.args[at])
 
 
-cdef int acquire(object obj, bint writes, bint masks, mv_frame *frame, int at, str operation) except -1:
-    """Fills frame.args[at] from an array of any kind; what it takes is held until let_go()."""
+cdef int acquire(object obj, bint writes, bint masks, mv_call_args *frame, int at, str operation) except -1:
+    """Fills frame.args[at] from an array of any kind; what it takes is held until release_arguments()."""
     frame.args[at] = &frame.desc[at]
     if type(obj) is NDARRAY and mv_desc_of_ndarray(frame.args[at], obj):
         return 0

@@ -3,7 +3,7 @@ from libc.stdint cimport uint8_t
 from mojoview.calls.call_args cimport mv_foreign, mv_spec
 
 
-cdef struct mv_form:
+cdef struct mv_signature:
     int params
     uint8_t array_at[14]    # parameters that are arrays, in order
     int common              # the first array that has the common dtype, or -1
@@ -15,5 +15,5 @@ cdef struct mv_form:
     uint8_t return_bits
 
 
-cdef int read_form(object signature, mv_form *form, mv_spec *spec, mv_foreign *foreign) except -1
-cdef int read_result(object signature, mv_form *form, mv_spec *spec, mv_foreign *foreign) except -1
+cdef int compile_signature(object signature, mv_signature *form, mv_spec *spec, mv_foreign *foreign) except -1
+cdef int compile_result(object signature, mv_signature *form, mv_spec *spec, mv_foreign *foreign) except -1

@@ -27,7 +27,7 @@ cdef tuple number_code(str what, str name):
     return ({"b": MV_BOOL, "i": MV_INT, "u": MV_UINT, "f": MV_FLOAT}[dtype.kind], dtype.itemsize * 8)
 
 
-cdef int read_form(object signature, mv_form *form, mv_spec *spec, mv_foreign *foreign) except -1:
+cdef int compile_signature(object signature, mv_signature *form, mv_spec *spec, mv_foreign *foreign) except -1:
     """How arrays and scalars are taken, and how they travel."""
     cdef int k, arrays = 0, values = 0
     cdef mv_array_param *array
@@ -61,7 +61,7 @@ cdef int read_form(object signature, mv_form *form, mv_spec *spec, mv_foreign *f
     return 0
 
 
-cdef int read_result(object signature, mv_form *form, mv_spec *spec, mv_foreign *foreign) except -1:
+cdef int compile_result(object signature, mv_signature *form, mv_spec *spec, mv_foreign *foreign) except -1:
     """What a foreign function gives back, and whether it can be called at all."""
     spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
     gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}

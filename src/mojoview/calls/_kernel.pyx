@@ -6,15 +6,15 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 
-from mojoview.calls._arrays cimport acquire, borrow_plain, let_go
-from mojoview.calls._compiled_signature cimport read_form, read_result
+from mojoview.calls._arrays cimport acquire, get_fast_buffers, release_arguments
+from mojoview.calls._compiled_signature cimport compile_signature, compile_result
 from mojoview.calls._pool cimport mv_run, run_parallel, thread_count
-from mojoview.calls._argument_errors cimport no_loop, raise_status, refuse
-from mojoview.calls._scalars cimport dtype_of_type, is_number, returned_number, scalar_result, stand_in, take_number
-from mojoview.calls._sizes cimport fill_sizes, learn_sizes
+from mojoview.calls._argument_errors cimport no_loop_error, raise_status, argument_error_of
+from mojoview.calls._scalars cimport dtype_of_type, is_number, returned_scalar, scalar_result, broadcast_scalar, convert_scalar
+from mojoview.calls._sizes cimport fill_sizes, compile_sizes
 from mojoview.calls.call_args cimport (
     MV_GIVES_VALUE, MV_PASS_INT, MV_PASS_POINTER, MV_TAKES_MASKS, MV_TAKES_STRIDES, mv_check_call, mv_fault, mv_foreign_call,
-    mv_foreign_run, mv_foreign_word, mv_frame, mv_plain, mv_spec, mv_type_index,
+    mv_foreign_run, mv_foreign_word, mv_call_args, mv_fast_plan, mv_spec, mv_type_index,
 )
 from mojoview.memory.abi cimport MV_E_DTYPE, MV_FLOAT, MV_HAS_MASK, mv_desc, mv_value
 
@@ -22,9 +22,9 @@ from operator import index
 
 import numpy as np
 
-from mojoview.calls.arguments import Plan, outcome, told
+from mojoview.calls.arguments import ArgumentPlan, pack_results, with_kernel_message
 from mojoview.calls.asynchrony import calls
-from mojoview.calls.binding import COMPARISONS, bind, call_form
+from mojoview.calls.binding import COMPARISONS, bind, call_signature
 from mojoview.calls.signature import Signature, check_signature
 from mojoview.memory.errors import ArgumentError, KernelValueError, ShapeError
 
@@ -41,11 +41,11 @@ cdef extern from "Python.h":
         object (*tp_call)(object, object, object)
 
 cdef extern from "calls/fast_path.h":
-    void mv_plain_learn(object dtype)
-    void mv_plain_plan(mv_plain *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
-    bint mv_plain_frame(mv_frame *frame, const mv_plain *plain, PyObject *const *args, type ndarray, const Py_buffer *buffers)
-    int64_t mv_plain_run(mv_desc *d, int n, uintptr_t address)
-    bint mv_plain_call(const mv_plain *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, int64_t *returned)
+    void mv_fast_register_dtype(object dtype)
+    void mv_fast_compile(mv_fast_plan *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
+    bint mv_fast_fill(mv_call_args *frame, const mv_fast_plan *plain, PyObject *const *args, type ndarray, const Py_buffer *buffers)
+    int64_t mv_fast_invoke(mv_desc *d, int n, uintptr_t address)
+    bint mv_fast_call(const mv_fast_plan *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, int64_t *returned)
     bint mv_desc_of_ndarray(mv_desc *d, object source)
 
 cdef enum:
@@ -54,10 +54,10 @@ cdef enum:
 
 cdef type NDARRAY = np.ndarray
 cdef dict NO_OPTIONS = {}
-cdef object UNMADE = Signature("unmade", ()), NO_FORM = call_form(UNMADE, (), True)  # of what __new__() alone makes
+cdef object UNINITIALISED = Signature("unmade", ()), NO_CALL_SIGNATURE = call_signature(UNINITIALISED, (), True)  # of what __new__() alone makes
 
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
-    mv_plain_learn(_dtype)
+    mv_fast_register_dtype(_dtype)
 
 
 # -- the call -----------------------------------------------------------------------------------------------------------------
@@ -65,31 +65,31 @@ for _dtype in map(np.dtype, "?bhilqBHILQefd"):
 cdef PyObject *call_kernel(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
     """The most frequent call goes without a reference taken: bare pointers, until something is out of the ordinary."""
     cdef mv_value returned
-    if kwnames is NULL and <Py_ssize_t>PyVectorcall_NARGS(nargsf) == (<Kernel>callable).form.params and mv_plain_call(
+    if kwnames is NULL and <Py_ssize_t>PyVectorcall_NARGS(nargsf) == (<Kernel>callable).compiled.params and mv_fast_call(
             &(<Kernel>callable).plain, (<Kernel>callable).foreign.address, args, NDARRAY, GIL_WORTH, &returned.i64):
         if mv_foreign_word(&(<Kernel>callable).foreign, returned) & 0xff == 0:
             Py_INCREF(None)
             return <PyObject *>None
         raise_failure(<Kernel>callable, returned)
-    return in_full(callable, args, nargsf, kwnames)
+    return checked_entry(callable, args, nargsf, kwnames)
 
 
 cdef PyObject *call_checked(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
-    result = call_in_full(<Kernel>callable, args, PyVectorcall_NARGS(nargsf), kwnames)
+    result = call_general(<Kernel>callable, args, PyVectorcall_NARGS(nargsf), kwnames)
     Py_INCREF(result)
     return <PyObject *>result
 
 
 # Called through a pointer, so that compilers keep its registers and stack out of call_kernel().
-cdef vectorcallfunc in_full = call_checked
+cdef vectorcallfunc checked_entry = call_checked
 
 
-cdef object call_in_full(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
+cdef object call_general(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
     cdef mv_run run
     cdef mv_value option
-    if (kwnames is not NULL or given != self.form.params or self.handler is not None or self.helped
-            or (self.foreign.address and any_of_python(self, args))):
-        return call_slowly(self, args, given, kwnames)
+    if (kwnames is not NULL or given != self.compiled.params or self.handler is not None or self.needs_conversion
+            or (self.foreign.address and any_needs_conversion(self, args))):
+        return call_with_keywords(self, args, given, kwnames)
     run.threads = 0 if self.foreign.address == 0 else 1
     run.axis = NO_AXIS
     option.i64 = 0  # ddof 0.0, and the first comparison
@@ -100,42 +100,42 @@ cdef int raise_failure(Kernel self, mv_value returned) except -1:
     return raise_status(self.signature, self.origin, mv_foreign_word(&self.foreign, returned))
 
 
-cdef inline bint any_of_python(Kernel self, PyObject *const *args) noexcept:
+cdef inline bint any_needs_conversion(Kernel self, PyObject *const *args) noexcept:
     """Whether an array argument is a list, a tuple or a dict, or an output is left to be made."""
     cdef int k
     for k in range(self.spec.arrays):
-        obj = <object>args[self.form.array_at[k]]
+        obj = <object>args[self.compiled.array_at[k]]
         if type(obj) is list or type(obj) is tuple or type(obj) is dict or obj is None:
             return True
     return False
 
 
-cdef PyObject *call_unmade(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
+cdef PyObject *call_uninitialised(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
     """What Kernel.__new__() alone makes has no function to call."""
     Kernel.__init__(<object>callable)
 
 
-cdef object call_slowly(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
+cdef object call_with_keywords(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
     """With keywords, defaults or options."""
     cdef Py_ssize_t k
     positional = tuple([<object>args[k] for k in range(given)])
     keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
     own, options = None if keywords or self.plan is None else self.plan.fill(positional), NO_OPTIONS
     if own is None:
-        own, options = bind(self.signature, self.call_form, positional, keywords)
+        own, options = bind(self.signature, self.call_signature, positional, keywords)
     if self.handler is not None:
         return self.handler(*own, **options)
     back, message = None, None
-    if self.foreign.address and (self.helped or any_of_python(self, PySequence_Fast_ITEMS(own))):
+    if self.foreign.address and (self.needs_conversion or any_needs_conversion(self, PySequence_Fast_ITEMS(own))):
         own, back, message = self.plan.prepare(own)
     try:
-        result = invoke_bound(self, own, options)
+        result = invoke_with_options(self, own, options)
     except BaseException as error:
-        raise told(error, message)
-    return outcome(result, back) if back else result
+        raise with_kernel_message(error, message)
+    return pack_results(result, back) if back else result
 
 
-cdef object invoke_bound(Kernel self, tuple own, dict options):
+cdef object invoke_with_options(Kernel self, tuple own, dict options):
     """`own`: one object for each parameter, prepared; `options`: those of the kernel, all of them."""
     cdef mv_run run
     cdef mv_value option
@@ -145,7 +145,7 @@ cdef object invoke_bound(Kernel self, tuple own, dict options):
     run.axis = NO_AXIS
     option.i64 = 0
     if self.option == OPTION_DDOF:
-        take_number(self.signature, -1, options["ddof"], MV_FLOAT, 64, &option)
+        convert_scalar(self.signature, -1, options["ddof"], MV_FLOAT, 64, &option)
     elif self.option == OPTION_COMPARISON:
         if options["op"] not in COMPARISONS:
             raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
@@ -155,28 +155,28 @@ cdef object invoke_bound(Kernel self, tuple own, dict options):
 
 cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
     """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
-    cdef mv_frame frame
-    if mv_plain_frame(&frame, &self.plain, args, NDARRAY, NULL):
+    cdef mv_call_args frame
+    if mv_fast_fill(&frame, &self.plain, args, NDARRAY, NULL):
         return run_checked(self, args, &frame, run, option, asked)
-    return invoke_slowly(self, args, &frame, run, option, asked)
+    return invoke_general(self, args, &frame, run, option, asked)
 
 
-cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+cdef object invoke_general(Kernel self, PyObject *const *args, mv_call_args *frame, mv_run *run, mv_value option, object asked):
     """Arrays of any kind, with the whole check."""
     cdef mv_fault fault
     cdef int k, status, common = -1, numbers = 0
     frame.views = frame.buffers = 0
     try:
-        if run is not NULL and borrow_plain(&self.plain, args, frame) and mv_plain_frame(frame, &self.plain, args, NDARRAY, frame.buffer):
+        if run is not NULL and get_fast_buffers(&self.plain, args, frame) and mv_fast_fill(frame, &self.plain, args, NDARRAY, frame.buffer):
             if self.plain.direct and frame.desc[0].size < GIL_WORTH:
-                option.i64 = mv_plain_run(frame.desc, self.plain.direct, self.foreign.address)
+                option.i64 = mv_fast_invoke(frame.desc, self.plain.direct, self.foreign.address)
                 if mv_foreign_word(&self.foreign, option) & 0xff:
                     raise_failure(self, option)
                 return None
             return run_checked(self, args, frame, run, option, asked)
-        let_go(frame)
+        release_arguments(frame)
         for k in range(self.spec.arrays):
-            obj = <object>args[self.form.array_at[k]]
+            obj = <object>args[self.compiled.array_at[k]]
             if self.spec.array[k].scalar and is_number(obj):
                 frame.args[k] = NULL
                 numbers += 1
@@ -185,39 +185,39 @@ cdef object invoke_slowly(Kernel self, PyObject *const *args, mv_frame *frame, m
             if common < 0 and self.spec.array[k].bits == 0:
                 common = k
         if numbers:
-            fill_numbers(self, args, common, frame)
+            broadcast_scalars(self, args, common, frame)
         status = mv_check_call(&self.spec, frame.args, &fault)
         if status:
-            raise refuse(self.signature, &self.spec, self.form.array_at, args, frame, status, fault)
+            raise argument_error_of(self.signature, &self.spec, self.compiled.array_at, args, frame, status, fault)
         return run_checked(self, args, frame, run, option, asked)
     finally:
-        let_go(frame)
+        release_arguments(frame)
 
 
-cdef inline object run_checked(Kernel self, PyObject *const *args, mv_frame *frame, mv_run *run, mv_value option, object asked):
+cdef inline object run_checked(Kernel self, PyObject *const *args, mv_call_args *frame, mv_run *run, mv_value option, object asked):
     cdef int k, code, bits
-    for k in range(self.form.values):
-        code, bits = self.form.value_code[k], self.form.value_bits[k]
+    for k in range(self.compiled.values):
+        code, bits = self.compiled.value_code[k], self.compiled.value_bits[k]
         if bits == 0:
-            code, bits = frame.args[self.form.common].dtype_code, frame.args[self.form.common].dtype_bits
-        take_number(self.signature, self.form.value_at[k], <object>args[self.form.value_at[k]], code, bits, &frame.values[k])
-    if run is NULL:  # check_bound()
+            code, bits = frame.args[self.compiled.common].dtype_code, frame.args[self.compiled.common].dtype_bits
+        convert_scalar(self.signature, self.compiled.value_at[k], <object>args[self.compiled.value_at[k]], code, bits, &frame.values[k])
+    if run is NULL:  # validate_bound()
         return None
     if self.foreign.address:
         return run_foreign(self, frame, run, asked)
-    frame.values[self.form.values] = option
+    frame.values[self.compiled.values] = option
     return run_builtin(self, frame, run, asked)
 
 
-cdef int fill_numbers(Kernel self, PyObject *const *args, int common, mv_frame *frame) except -1:
+cdef int broadcast_scalars(Kernel self, PyObject *const *args, int common, mv_call_args *frame) except -1:
     cdef int k
     for k in range(self.spec.arrays):
         if frame.args[k] is NULL:
-            stand_in(self.signature, k, self.form.array_at[k], <object>args[self.form.array_at[k]], frame.args[common], frame)
+            broadcast_scalar(self.signature, k, self.compiled.array_at[k], <object>args[self.compiled.array_at[k]], frame.args[common], frame)
     return 0
 
 
-cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked):
+cdef object run_builtin(Kernel self, mv_call_args *frame, mv_run *run, object asked):
     cdef mv_desc *d = frame.args[0]
     cdef mv_value result
     cdef mv_fault fault
@@ -238,7 +238,7 @@ cdef object run_builtin(Kernel self, mv_frame *frame, mv_run *run, object asked)
         run.parallel = NULL
         status = self.driver(self.context, frame.args, frame.values, &result, run)
     if status == MV_E_DTYPE:
-        raise no_loop(self.signature, f"argument '{self.signature.params[self.form.array_at[0]].name}'", d)
+        raise no_loop_error(self.signature, f"argument '{self.signature.params[self.compiled.array_at[0]].name}'", d)
     if status:
         raise_status(self.signature, None, status)
     if self.result_type is NULL:
@@ -258,7 +258,7 @@ cdef int normal_axis(str name, object axis, int ndim) except? -1:
     return number % ndim if ndim > 1 else NO_AXIS
 
 
-cdef object output_along(Kernel self, mv_frame *frame, int axis, int type):
+cdef object output_along(Kernel self, mv_call_args *frame, int axis, int type):
     """A fresh array for the result along an axis, set as the argument after the inputs."""
     cdef mv_desc *d = frame.args[0]
     shape = tuple([d.shape[k] for k in range(d.ndim) if k != axis])
@@ -268,14 +268,14 @@ cdef object output_along(Kernel self, mv_frame *frame, int axis, int type):
     return out
 
 
-cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked):
+cdef object run_foreign(Kernel self, mv_call_args *frame, mv_run *run, object asked):
     cdef mv_value returned
     cdef int64_t word = 0, size = 0
     cdef int k
     cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
     if self.sizes.count:
-        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.form.values)
+        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.compiled.values)
     for k in range(self.spec.arrays):
         if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
             # nothing is missing: the kernel need not know that there is a mask
@@ -299,10 +299,10 @@ cdef object run_foreign(Kernel self, mv_frame *frame, mv_run *run, object asked)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
         raise_status(self.signature, self.origin, word)
-    return returned_number(returned, self.form.return_code, self.form.return_bits) if self.foreign.gives == MV_GIVES_VALUE else None
+    return returned_scalar(returned, self.compiled.return_code, self.compiled.return_bits) if self.foreign.gives == MV_GIVES_VALUE else None
 
 
-cdef int check_splittable(Kernel self, mv_frame *frame) except -1:
+cdef int check_splittable(Kernel self, mv_call_args *frame) except -1:
     cdef int k
     name = self.signature.name
     if self.foreign.gives == MV_GIVES_VALUE:
@@ -320,9 +320,9 @@ cdef int check_splittable(Kernel self, mv_frame *frame) except -1:
 
 # -- kernels ------------------------------------------------------------------------------------------------------------------
 
-cdef int learn(Kernel self, object signature) except -1:
+cdef int bind_signature(Kernel self, object signature) except -1:
     """From here on the kernel can be called."""
-    read_form(signature, &self.form, &self.spec, &self.foreign)
+    compile_signature(signature, &self.compiled, &self.spec, &self.foreign)
     self.signature = signature
     self.vectorcall = call_kernel
     return 0
@@ -366,9 +366,9 @@ cdef class Kernel:
         raise ArgumentError("Kernel() is not called by hand: use mojoview.load(path) or Kernel.from_address(...)")
 
     def __cinit__(self):
-        self.vectorcall = call_unmade
-        self.form.common = -1
-        self.signature, self.call_form = UNMADE, NO_FORM
+        self.vectorcall = call_uninitialised
+        self.compiled.common = -1
+        self.signature, self.call_signature = UNINITIALISED, NO_CALL_SIGNATURE
 
     @staticmethod
     def from_address(signature, address, *, owner, origin=None):
@@ -383,7 +383,7 @@ cdef class Kernel:
         address : int
         owner : object
             Kept for as long as the kernel lives, so that the code stays loaded; required.
-        origin : Origin, optional
+        origin : SourceLocation, optional
             Makes the exceptions of failures: `origin.failure(signature, code, index)`.
 
         Returns
@@ -410,15 +410,15 @@ cdef class Kernel:
             raise ArgumentError(f"{signature.name}: owner: expected what keeps the code loaded, got None")
         if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
-        learn(self, signature)
-        learn_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
+        bind_signature(self, signature)
+        compile_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
         self.foreign.address = index(address)
-        read_result(signature, &self.form, &self.spec, &self.foreign)
-        mv_plain_plan(&self.plain, &self.spec, self.form.array_at,
+        compile_result(signature, &self.compiled, &self.spec, &self.foreign)
+        mv_fast_compile(&self.plain, &self.spec, self.compiled.array_at,
                       self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
-        self.plan = Plan(signature)
-        self.call_form = call_form(signature, (("threads", None),), True, self.plan.left_out)
-        self.helped = self.plan.helped
+        self.plan = ArgumentPlan(signature)
+        self.call_signature = call_signature(signature, (("threads", None),), True, self.plan.defaults)
+        self.needs_conversion = self.plan.needs_conversion
         self.origin = origin
         self.keeper = owner
         return self
@@ -447,7 +447,7 @@ cdef class Kernel:
 
     @property
     def __signature__(self):
-        return self.call_form
+        return self.call_signature
 
     @property
     def address(self):
@@ -515,36 +515,36 @@ cdef class Kernel:
         return calls().aio(self, args, options)
 
     def __repr__(self):
-        return f"<mojoview kernel {self.signature.name}{self.call_form}>"
+        return f"<mojoview kernel {self.signature.name}{self.call_signature}>"
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
 
 
-cdef int check_bound(Kernel self, tuple own) except -1:
+cdef int validate_bound(Kernel self, tuple own) except -1:
     """The check of a call alone."""
-    cdef mv_frame frame
+    cdef mv_call_args frame
     cdef mv_value option
     option.i64 = 0
     if self.handler is None:
-        invoke_slowly(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
+        invoke_general(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
     return 0
 
 
 cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):
     """A built-in kernel; any array may be strided and unaligned."""
     cdef Kernel self = Kernel.__new__(Kernel)
-    learn(self, signature)
+    bind_signature(self, signature)
     self.driver = driver
     self.context = context
     self.result_type = result_type
     self.option = option
     self.spec.flags = flags | MV_TAKES_STRIDES
     self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # the y of x and y into out
-    mv_plain_plan(&self.plain, &self.spec, self.form.array_at, False)
+    mv_fast_compile(&self.plain, &self.spec, self.compiled.array_at, False)
     options = (("axis", None),) if result_type is not NULL else ()
     options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
-    self.call_form = call_form(signature, options + (("threads", None),), False)
+    self.call_signature = call_signature(signature, options + (("threads", None),), False)
     return self
 
 
@@ -579,9 +579,9 @@ def handled_kernel(signature, handler):
     8
     """
     cdef Kernel self = Kernel.__new__(Kernel)
-    learn(self, signature)
+    bind_signature(self, signature)
     self.handler = handler
-    self.call_form = call_form(signature, (("threads", None),), False)
+    self.call_signature = call_signature(signature, (("threads", None),), False)
     return self
 
 

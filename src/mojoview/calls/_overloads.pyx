@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from mojoview.calls._kernel import Kernel
-from mojoview.calls.arguments import Plan
+from mojoview.calls.arguments import ArgumentPlan
 from mojoview.calls.asynchrony import calls
-from mojoview.calls.binding import call_form
+from mojoview.calls.binding import call_signature
 from mojoview.calls.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError, DTypeError
 from mojoview.views import View, view
@@ -81,7 +81,7 @@ cdef class KernelFamily:
     cdef readonly tuple kernels
     cdef readonly object signature
     cdef readonly object loops
-    cdef object call_form
+    cdef object call_signature
     cdef object __weakref__
 
     def __cinit__(self):
@@ -105,13 +105,13 @@ cdef class KernelFamily:
         results = {k.signature.result for k in kernels}
         doc = next((k.signature.doc for k in kernels if k.signature.doc), "")
         signature = Signature(name, params, results.pop() if len(results) == 1 else "T", doc, shapes="free")
-        form = call_form(signature, (("threads", None),), True, Plan(kernels[0].signature).left_out)
+        form = call_signature(signature, (("threads", None),), True, ArgumentPlan(kernels[0].signature).defaults)
         try:
             dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
         except TypeError:
             raise ArgumentError(f"{name}: expected kernels for dtypes of NumPy, got {loops!r}") from None
         # all at once, and only now: a call reads as many rows as `members` says
-        self.name, self.kernels, self.signature, self.call_form = name, kernels, signature, form
+        self.name, self.kernels, self.signature, self.call_signature = name, kernels, signature, form
         self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
         self.dtypes, self.dtype = dtypes, PySequence_Fast_ITEMS(dtypes)
         self.deciding, self.members = len(positions), len(kernels)
@@ -132,13 +132,13 @@ cdef class KernelFamily:
 
     @property
     def __signature__(self):
-        return self.call_form
+        return self.call_signature
 
     def __call__(self, *args, **kwargs):
         return PyVectorcall_Call(self, args, kwargs)
 
     def __repr__(self):
-        return f"<mojoview kernels {self.name}{self.call_form}: {', '.join([k.name for k in self.kernels or ()])}>"
+        return f"<mojoview kernels {self.name}{self.call_signature}: {', '.join([k.name for k in self.kernels or ()])}>"
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError("a KernelFamily cannot be pickled or copied: it stands for code loaded into this process")
@@ -164,13 +164,13 @@ cdef class KernelFamily:
         if self.kernels is None:
             raise ArgumentError("KernelFamily() is not called by hand: use mojoview.load(path)")
         try:
-            given = self.call_form.bind_partial(*args, **kwargs).arguments
+            given = self.call_signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
-            raise ArgumentError(f"{self.name}{self.call_form}: {error}") from None
+            raise ArgumentError(f"{self.name}{self.call_signature}: {error}") from None
         deciding = [self.signature.params[self.at[k]] for k in range(self.deciding)]
         came = {p.name: given[p.name] for p in deciding if given.get(p.name) is not None}
         if not came:
-            raise ArgumentError(f"{self.name}{self.call_form}: the dtype of {', '.join([p.name for p in deciding])} decides;"
+            raise ArgumentError(f"{self.name}{self.call_signature}: the dtype of {', '.join([p.name for p in deciding])} decides;"
                                 " pass one of them")
         arrays = {n: dtype_of(v) for n, v in came.items() if type(v) not in (list, tuple, dict)}
         known = arrays or {n: dtype_of_list(v, f"{self.name}(): argument '{n}'") for n, v in came.items() if type(v) is not dict}
@@ -192,7 +192,7 @@ cdef class KernelFamily:
     def submit(self, *args, **options):
         """submit(*args, **options)
 
-        As `Kernel.submit`; that no kernel takes the arguments is told by the future.
+        As `Kernel.submit`; a DTypeError because no kernel takes the arguments is raised by the future.
         """
         return calls().submit(self, args, options)
 

@@ -1,13 +1,13 @@
 """The parts of a checked call one by one, for calls whose kernel runs elsewhere or on other memory."""
 
-from mojoview.calls._kernel cimport Kernel, check_bound, invoke_bound
+from mojoview.calls._kernel cimport Kernel, validate_bound, invoke_with_options
 
-from mojoview.calls.binding import failure
+from mojoview.calls.binding import kernel_error
 from mojoview.memory.errors import ArgumentError
 
 
-def check_arguments(Kernel kernel not None, tuple own):
-    """check_arguments(kernel, own)
+def validate(Kernel kernel not None, tuple own):
+    """validate(kernel, own)
 
     The whole check of a call, without the call.
 
@@ -26,11 +26,11 @@ def check_arguments(Kernel kernel not None, tuple own):
     -----
     A kernel whose calls go to a Python function checks for itself when it runs. Thread safety: any thread.
     """
-    check_bound(kernel, own)
+    validate_bound(kernel, own)
 
 
-def call_prepared(Kernel kernel not None, tuple own, dict options):
-    """call_prepared(kernel, own, options)
+def invoke_bound(Kernel kernel not None, tuple own, dict options):
+    """invoke_bound(kernel, own, options)
 
     A checked call of a foreign function with arguments as `Plan.prepare` makes them.
 
@@ -57,13 +57,13 @@ def call_prepared(Kernel kernel not None, tuple own, dict options):
     -----
     Thread safety: any thread.
     """
-    if kernel.owner is None or len(own) != kernel.form.params:
-        raise ArgumentError("call_prepared(): expected a kernel from a library, and one object for each of its parameters")
-    return invoke_bound(kernel, own, options)
+    if kernel.owner is None or len(own) != kernel.compiled.params:
+        raise ArgumentError("invoke_bound(): expected a kernel from a library, and one object for each of its parameters")
+    return invoke_with_options(kernel, own, options)
 
 
-def failure_of(Kernel kernel not None, int code, index):
-    """failure_of(kernel, code, index)
+def error_of(Kernel kernel not None, int code, index):
+    """error_of(kernel, code, index)
 
     The exception that a status of the kernel stands for; its traceback ends where that of a failing call does.
 
@@ -82,4 +82,4 @@ def failure_of(Kernel kernel not None, int code, index):
     -----
     Thread safety: any thread.
     """
-    return failure(kernel.signature, code, index) if kernel.origin is None else kernel.origin.failure(kernel.signature, code, index)
+    return kernel_error(kernel.signature, code, index) if kernel.origin is None else kernel.origin.failure(kernel.signature, code, index)

@@ -2,12 +2,12 @@
 
 from libc.stdint cimport int64_t
 
-from mojoview.calls.call_args cimport mv_frame, mv_store_value, mv_type_index
+from mojoview.calls.call_args cimport mv_call_args, mv_store_value, mv_type_index
 from mojoview.memory.abi cimport MV_ALIGNED, MV_BOOL, MV_FLOAT, MV_READONLY, MV_UINT, mv_desc, mv_value
 
 import numpy as np
 
-from mojoview.calls.binding import number_refusal
+from mojoview.calls.binding import scalar_error
 from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import DTypeError
 
@@ -26,31 +26,31 @@ cdef object scalar_name(object signature, int param):
     return signature.params[param].name if param >= 0 else "ddof"
 
 
-cdef int convert(object signature, int param, object obj, int code, int bits, mv_value *value) except -1:
+cdef int convert_any_scalar(object signature, int param, object obj, int code, int bits, mv_value *value) except -1:
     """A Python number as a scalar of the dtype: integers exactly, and never through a float."""
     if code == MV_FLOAT:
         if not isinstance(obj, (float, int, np.floating, np.integer, np.bool_)):
-            raise number_refusal(signature, scalar_name(signature, param), f"float{bits}", obj, True)
+            raise scalar_error(signature, scalar_name(signature, param), f"float{bits}", obj, True)
         try:
             value.f64 = float(obj)
         except OverflowError:
-            raise number_refusal(signature, scalar_name(signature, param), f"float{bits}", obj, False) from None
+            raise scalar_error(signature, scalar_name(signature, param), f"float{bits}", obj, False) from None
         if bits == 16:  # rounded once, as NumPy does: kernels compute in float32
             with np.errstate(over="ignore", under="ignore"):
                 value.f64 = float(np.float16(value.f64))
         return 0
     if code == MV_BOOL:
         if not isinstance(obj, (bool, np.bool_)):
-            raise number_refusal(signature, scalar_name(signature, param), "bool", obj, True)
+            raise scalar_error(signature, scalar_name(signature, param), "bool", obj, True)
         value.i64 = 1 if obj else 0
         return 0
     name = f"{'u' if code == MV_UINT else ''}int{bits}"
     if not isinstance(obj, (int, np.integer)):
-        raise number_refusal(signature, scalar_name(signature, param), name, obj, True)
+        raise scalar_error(signature, scalar_name(signature, param), name, obj, True)
     number = int(obj)
     low, high = RANGES[name]
     if not low <= number <= high:
-        raise number_refusal(signature, scalar_name(signature, param), name, obj, False)
+        raise scalar_error(signature, scalar_name(signature, param), name, obj, False)
     if code == MV_UINT:
         value.u64 = number
     else:
@@ -58,12 +58,12 @@ cdef int convert(object signature, int param, object obj, int code, int bits, mv
     return 0
 
 
-cdef int stand_in(object signature, int at, int param, object obj, mv_desc *like, mv_frame *frame) except -1:
+cdef int broadcast_scalar(object signature, int at, int param, object obj, mv_desc *like, mv_call_args *frame) except -1:
     """An array of the shape of `like` whose elements are all one number."""
     cdef mv_value value
     cdef mv_desc *d = &frame.desc[at]
     cdef int k
-    take_number(signature, param, obj, like.dtype_code, like.dtype_bits, &value)
+    convert_scalar(signature, param, obj, like.dtype_code, like.dtype_bits, &value)
     d[0] = like[0]
     mv_store_value(<char *>&frame.number[at], mv_type_index(like), value)
     d.data = &frame.number[at]
@@ -104,7 +104,7 @@ cdef object python_value(mv_value value, const mv_desc *d):
     return scalar_result(mv_type_index(d), value, d)
 
 
-cdef object returned_number(mv_value returned, int code, int bits):
+cdef object returned_scalar(mv_value returned, int code, int bits):
     """What a foreign function has returned, by its type code and bits."""
     cdef int unused = 64 - bits  # above its width a register holds anything
     if code == MV_FLOAT:

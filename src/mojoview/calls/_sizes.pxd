@@ -18,5 +18,5 @@ cdef extern from "calls/sizes.h" nogil:
 
 
 # For the call: reads the sizes of a signature, and fills them in.
-cdef int learn_sizes(mv_sizes *sizes, object signature, uint8_t *passes, int *params, uint8_t how) except -1
+cdef int compile_sizes(mv_sizes *sizes, object signature, uint8_t *passes, int *params, uint8_t how) except -1
 cdef int fill_sizes(const mv_sizes *sizes, object signature, mv_desc *const *arrays, mv_value *scalars, int given) except -1

@@ -17,7 +17,7 @@ cdef extern from "calls/sizes.h" nogil:
     int32_t mv_fill_sizes(const mv_sizes *sizes, mv_desc *const *arrays, mv_value *scalars, int given, mv_misfit *misfit)
 
 
-cdef int learn_sizes(mv_sizes *sizes, object signature, uint8_t *passes, int *params, uint8_t how) except -1:
+cdef int compile_sizes(mv_sizes *sizes, object signature, uint8_t *passes, int *params, uint8_t how) except -1:
     """Fills `sizes`, and puts those that are passed among the `params` arguments in `passes`, as `how`."""
     cdef mv_size *size
     cdef int k, n

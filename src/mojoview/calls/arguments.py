@@ -1,5 +1,5 @@
 """What a call may leave out or write in Python's own types: lists for inputs, outputs that are made for the caller,
-numbers that travel by reference, and the words of a failure."""
+numbers that travel by reference, and the message of a failure."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.calls.binding import number_refusal
+from mojoview.calls.binding import scalar_error
 from mojoview.calls.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError
 from mojoview.views import view
 
-__all__ = ["Plan", "outcome", "told"]
+__all__ = ["ArgumentPlan", "pack_results", "with_kernel_message"]
 
 MESSAGE_BYTES = 1024
-PYTHON = (list, tuple, dict)
+CONTAINERS = (list, tuple, dict)
 
 
-class Plan:
+class ArgumentPlan:
     """What calls of one signature may leave out, worked out once.
 
     Attributes
     ----------
-    left_out : dict of str to object
+    defaults : dict of str to object
         Parameters that need not be passed, with what stands for them: outputs and numbers that the kernel updates,
         where no required one follows.
-    helped : bool
+    needs_conversion : bool
         Whether some arguments are not the caller's to pass, or travel in another form.
     """
 
-    __slots__ = ("defaults", "helped", "left_out", "lists", "message", "numbers", "outputs", "signature")
+    __slots__ = ("defaults", "needs_conversion", "positional_defaults", "lists", "message", "numbers", "outputs", "signature")
 
     def __init__(self, signature: Signature):
-        self.signature, self.left_out = signature, dict[str, Any]()
+        self.signature, self.defaults = signature, dict[str, Any]()
         params = tuple(signature.params)
         self.message = len(params) - 1 if params and params[-1].is_message else None
         visible = params[:self.message]
         for param in reversed(visible):
             if param.is_number:
-                self.left_out[param.name] = np.dtype(param.dtype).type(0).item()
+                self.defaults[param.name] = np.dtype(param.dtype).type(0).item()
             elif param.role == "out" and param.passing == "descriptor":
-                self.left_out[param.name] = None
+                self.defaults[param.name] = None
             elif param.default is inspect.Parameter.empty:
                 break
-        self.defaults = tuple(self.left_out.get(p.name, p.default) for p in visible)
+        self.positional_defaults = tuple(self.defaults.get(p.name, p.default) for p in visible)
         self.numbers = [(k, p, np.dtype(p.dtype)) for k, p in enumerate(visible) if p.is_number]
         self.outputs = [(k, p, np.dtype(p.dtype)) for k, p in enumerate(visible)
                         if p.role == "out" and p.passing == "descriptor"]
         self.lists = [(k, p) for k, p in enumerate(visible) if p.role != "value" and not p.is_number]
-        self.helped = bool(self.numbers) or self.message is not None
+        self.needs_conversion = bool(self.numbers) or self.message is not None
 
     def fill(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """One object for each parameter from positional arguments alone; None where some are missing or too many."""
-        rest = self.defaults[len(args):]
-        if len(args) > len(self.defaults) or inspect.Parameter.empty in rest:
+        rest = self.positional_defaults[len(args):]
+        if len(args) > len(self.positional_defaults) or inspect.Parameter.empty in rest:
             return None
         return (*args, *rest) if self.message is None else (*args, *rest, None)
 
@@ -73,21 +73,21 @@ class Plan:
         """
         args, message = list(own), None
         for k, param in self.lists:
-            if type(own[k]) in PYTHON:
-                args[k] = array_of(self.signature, param, own[k])
+            if type(own[k]) in CONTAINERS:
+                args[k] = array_from_list(self.signature, param, own[k])
         for k, param, dtype in self.numbers:
-            value = own[k] if type(own[k]) is float and dtype.kind == "f" else number(self.signature, param, own[k])
+            value = own[k] if type(own[k]) is float and dtype.kind == "f" else check_number(self.signature, param, own[k])
             args[k] = np.array(value, dtype)
         back = {k: args[k] for k, _, _ in self.numbers}
         for k, param, dtype in self.outputs:
             if own[k] is None:
-                args[k] = back[k] = np.zeros(shape_for(self.signature, param, args), dtype)
+                args[k] = back[k] = np.zeros(output_shape(self.signature, param, args), dtype)
         if self.message is not None:
             args[self.message] = message = np.zeros(MESSAGE_BYTES, "u1")
         return tuple(args), [back[k] for k in sorted(back)], message
 
 
-def outcome(result: Any, back: list[Any]) -> Any:
+def pack_results(result: Any, back: list[Any]) -> Any:
     """What the call returns: the kernel's own result, if it has one, and what was made for the caller, in the order of
     the signature; one thing alone stands by itself."""
     made = [array if array.ndim else array[()].item() for array in back]
@@ -96,7 +96,7 @@ def outcome(result: Any, back: list[Any]) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def shape_for(signature: Signature, output: Param, args: list[Any]) -> tuple[int, ...]:
+def output_shape(signature: Signature, output: Param, args: list[Any]) -> tuple[int, ...]:
     """The shape of the first array argument of as many dimensions as the output."""
     for param, obj in zip(signature.params, args, strict=True):
         if param.ndim == output.ndim and param.role != "value" and obj is not None:
@@ -106,24 +106,24 @@ def shape_for(signature: Signature, output: Param, args: list[Any]) -> tuple[int
                         " dimension(s) that an output could be made like; pass one")
 
 
-def number(signature: Signature, param: Param, obj: Any) -> Any:
+def check_number(signature: Signature, param: Param, obj: Any) -> Any:
     """A number that fits the parameter's dtype, as the checked call takes scalars."""
     kind, bits = np.dtype(param.dtype).kind, np.dtype(param.dtype).itemsize * 8
     right = {"f": (float, int, np.floating, np.integer, np.bool_), "b": (bool, np.bool_)}.get(kind, (int, np.integer))
     if not isinstance(obj, right):
-        raise number_refusal(signature, param.name, param.dtype, obj, True)
+        raise scalar_error(signature, param.name, param.dtype, obj, True)
     if kind in "iu":
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind == "i" else (0, (1 << bits) - 1)
         if not low <= int(obj) <= high:
-            raise number_refusal(signature, param.name, param.dtype, obj, False)
+            raise scalar_error(signature, param.name, param.dtype, obj, False)
         return int(obj)
     try:
         return float(obj) if kind == "f" else bool(obj)
     except OverflowError:
-        raise number_refusal(signature, param.name, param.dtype, obj, False) from None
+        raise scalar_error(signature, param.name, param.dtype, obj, False) from None
 
 
-def array_of(signature: Signature, param: Param, obj: Any) -> Any:
+def array_from_list(signature: Signature, param: Param, obj: Any) -> Any:
     """A new array of a list's numbers, each of which must be one that the parameter's dtype takes as a scalar."""
     where = f"{signature.name}(): argument '{param.name}'"
     kind = type(obj).__name__
@@ -140,11 +140,11 @@ def array_of(signature: Signature, param: Param, obj: Any) -> Any:
                             f" got one of uneven parts ({error})") from None
     plain = np.empty(whole.shape, param.dtype)
     with np.errstate(over="ignore", under="ignore"):  # floats are rounded, as scalars are
-        plain.reshape(-1)[:] = [number(signature, param, value) for value in whole.reshape(-1)]
+        plain.reshape(-1)[:] = [check_number(signature, param, value) for value in whole.reshape(-1)]
     return plain
 
 
-def told(error: BaseException, message: Any) -> BaseException:
+def with_kernel_message(error: BaseException, message: Any) -> BaseException:
     """Adds the words that a kernel wrote into its `message` argument, if it has one, to those of the exception."""
     if message is None:
         return error

@@ -25,7 +25,7 @@ from mojoview.memory.errors import (
     ShapeError,
 )
 
-__all__ = ["COMPARISONS", "bind", "call_form", "failure", "number_refusal", "refusal"]
+__all__ = ["COMPARISONS", "argument_error", "bind", "call_signature", "kernel_error", "scalar_error"]
 
 COMPARISONS = ("lt", "le", "eq", "ne", "ge", "gt")
 
@@ -36,7 +36,7 @@ _E_EMPTY = 17
 _Parameter = inspect.Parameter
 
 
-def call_form(
+def call_signature(
     signature: Signature, options: tuple[tuple[str, Any], ...], keyword_only: bool, left_out: Mapping[str, Any] = {}
 ) -> inspect.Signature:
     """What `inspect.signature` shows: the kernel's own parameters, then the options with their defaults. `left_out`:
@@ -75,7 +75,7 @@ def _dtype(code: int, bits: int, logical: int) -> str:
         return "an opaque dtype"
 
 
-def refusal(
+def argument_error(
     signature: Signature,
     status: int,
     name: str,
@@ -133,7 +133,7 @@ def refusal(
     return error_for_status(status, f"{where}")
 
 
-def failure(signature: Signature, status: int, index: int | None, arguments: str = "") -> BaseException:
+def kernel_error(signature: Signature, status: int, index: int | None, arguments: str = "") -> BaseException:
     """The exception for a status that a running kernel returned. `arguments`: names for the message."""
     if status == _E_EMPTY:
         return KernelValueError(
@@ -147,7 +147,7 @@ def failure(signature: Signature, status: int, index: int | None, arguments: str
     return error
 
 
-def number_refusal(signature: Signature, name: str, dtype: str, value: Any, fits: bool) -> MojoViewError:
+def scalar_error(signature: Signature, name: str, dtype: str, value: Any, fits: bool) -> MojoViewError:
     """The exception for a scalar of the wrong type, or out of the dtype's range."""
     where = f"{signature.name}(): argument '{name}'"
     if not fits:

@@ -6,7 +6,7 @@
 
 #include "checks.h"
 
-typedef struct mv_frame {
+typedef struct mv_call_args {
     _Alignas(MV_DESC_ALIGN) mv_desc desc[MV_MAX_PARAMS];
     mv_desc *args[MV_MAX_PARAMS + 1]; /* and the output of a reduction */
     mv_value values[MV_MAX_PARAMS + 1]; /* and the option of a built-in kernel */
@@ -14,22 +14,22 @@ typedef struct mv_frame {
     PyObject *view[MV_MAX_PARAMS];    /* views that the call entered */
     Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it borrowed */
     int views, buffers;
-} mv_frame;
+} mv_call_args;
 
 /* What the fast way compares, worked out once for a kernel (plain.h). */
-typedef struct mv_plain_param {
+typedef struct mv_fast_param {
     const void *dtype;   /* NumPy's object for it; NULL: the common dtype */
     const mv_desc *like; /* what a dense array of it is described as */
     int flags;           /* NumPy flags that must be set */
     int at;              /* which parameter it is */
-} mv_plain_param;
+} mv_fast_param;
 
-typedef struct mv_plain {
+typedef struct mv_fast_plan {
     int arrays; /* 0: the kernel never goes the fast way */
     int direct; /* a foreign kernel on this many descriptors and nothing else; or 0 */
     bool same;  /* an output may be exactly an input's memory */
-    mv_plain_param array[MV_MAX_PARAMS];
-} mv_plain;
+    mv_fast_param array[MV_MAX_PARAMS];
+} mv_fast_plan;
 
 /* Raises the exception that is already set. */
 static inline int mv_raise_pending(void) { return -1; }

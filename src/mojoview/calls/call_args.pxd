@@ -72,7 +72,7 @@ cdef extern from "calls/foreign.h" nogil:
 
 
 cdef extern from "calls/call_args.h":
-    ctypedef struct mv_frame:
+    ctypedef struct mv_call_args:
         mv_desc desc[14]
         mv_desc *args[15]
         mv_value values[15]
@@ -81,12 +81,12 @@ cdef extern from "calls/call_args.h":
         Py_buffer buffer[14]
         int views
         int buffers
-    ctypedef struct mv_plain_param:
+    ctypedef struct mv_fast_param:
         int at
-    ctypedef struct mv_plain:
+    ctypedef struct mv_fast_plan:
         int arrays
         int direct
-        mv_plain_param array[14]
+        mv_fast_param array[14]
     int raise_pending "mv_raise_pending"() except -1
     void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
                             uint64_t flags) nogil

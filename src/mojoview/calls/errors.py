@@ -9,12 +9,12 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from mojoview.calls.binding import failure
+from mojoview.calls.binding import kernel_error
 from mojoview.calls.signature import Signature
 from mojoview.memory import errors
 from mojoview.memory.errors import ArgumentError, KernelError
 
-__all__ = ["ErrorTable", "Origin"]
+__all__ = ["ErrorTable", "SourceLocation"]
 
 FIRST_OWN, LAST_OWN = 64, 255
 # What a docstring may begin with: the builtin, and the class that is both it and a KernelError.
@@ -112,7 +112,7 @@ class ErrorTable(MutableMapping[int, Kind]):
         entry = self._entries.get(code)
         names = ", ".join(p.name for p in signature.params if not p.is_message)
         if entry is None:
-            return failure(signature, code, index, names)
+            return kernel_error(signature, code, index, names)
         status = f"{entry.name}, status {code}" if entry.name else f"status {code}"
         words = f"{entry.words} ({status})" if entry.words else status
         message = f"kernel {signature.name}({names}): {words}" + ("" if index is None else f", at element {index}")
@@ -127,7 +127,7 @@ class ErrorTable(MutableMapping[int, Kind]):
 
 
 @dataclass(slots=True)
-class Origin:
+class SourceLocation:
     """Where the source of a kernel stands, and what its statuses mean."""
 
     table: ErrorTable
@@ -143,7 +143,7 @@ class Origin:
         if self.file is None:
             return error
         if self.frame is None:
-            self.frame = frame_at(self.file, self.line, signature.name)
+            self.frame = synthetic_frame(self.file, self.line, signature.name)
         scope = {"error": error}
         try:
             exec(self.frame, scope)
@@ -157,7 +157,7 @@ class Origin:
         raise KernelError(f"{signature.name}: status {code}")
 
 
-def frame_at(file: Path, line: int, name: str) -> CodeType:
+def synthetic_frame(file: Path, line: int, name: str) -> CodeType:
     """Code that raises `error` and claims to stand at a line of another file: tracebacks show that line."""
     code = compile("raise error", str(file), "exec")
     units = len(code.co_code) // 2

@@ -56,7 +56,7 @@ class Param:
 
     @property
     def is_message(self) -> bool:
-        """Whether it takes the words of a failure, as the last parameter `message: Out[DType.uint8]`; callers do not
+        """Whether it takes the message of a failure, as the last parameter `message: Out[DType.uint8]`; callers do not
         pass it."""
         return (self.name, self.role, self.dtype, self.ndim) == ("message", "out", "uint8", 1)
 

@@ -1,4 +1,4 @@
-"""Sizes that are filled in: the plan that the checked call works by, and the words of a refusal."""
+"""Sizes that are filled in: the plan that the checked call works by, and the message of a mismatch."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from mojoview.calls._arrays cimport acquire, let_go
+from mojoview.calls._arrays cimport acquire, release_arguments
 from mojoview.calls._kernel cimport GIL_WORTH, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, native_kernel
 from mojoview.calls._pool cimport mv_run, run_parallel, thread_count
 from mojoview.calls._argument_errors cimport check_input, raise_status
 from mojoview.calls._scalars cimport python_value
-from mojoview.calls.call_args cimport MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, mv_frame
+from mojoview.calls.call_args cimport MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, mv_call_args
 from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
 
 from mojoview.memory.errors import KernelMemoryError
@@ -153,7 +153,7 @@ def describe_arrays(signature, list arrays, list names, threads):
     cdef int64_t size = 0
     cdef int32_t status
     cdef mv_run run
-    cdef mv_frame *frames = <mv_frame *>aligned_alloc(MV_DESC_ALIGN, (count or 1) * sizeof(mv_frame))
+    cdef mv_call_args *frames = <mv_call_args *>aligned_alloc(MV_DESC_ALIGN, (count or 1) * sizeof(mv_call_args))
     cdef mv_desc **args = <mv_desc **>malloc((count or 1) * sizeof(mv_desc *))
     cdef mv_description *out = <mv_description *>malloc((count or 1) * sizeof(mv_description))
     try:
@@ -180,7 +180,7 @@ def describe_arrays(signature, list arrays, list names, threads):
         return [row(&out[k], args[k]) for k in range(count)]
     finally:
         for k in range(begun):
-            let_go(&frames[k])
+            release_arguments(&frames[k])
         free(frames)
         free(args)
         free(out)

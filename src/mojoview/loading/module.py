@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mojoview.calls.errors import ErrorTable, Origin
+from mojoview.calls.errors import ErrorTable, SourceLocation
 from mojoview.loading.mojo.source import outline_of
 from mojoview.memory.errors import ArgumentError, KernelAttributeError, MojoViewError
 
@@ -103,7 +103,7 @@ class KernelModule:
         for symbol, signature in exports.kernels.items():
             address = ctypes.cast(handle[symbol], ctypes.c_void_p).value or 0
             try:
-                origin = Origin(self.errors, *places.exports.get(symbol, ()))
+                origin = SourceLocation(self.errors, *places.exports.get(symbol, ()))
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle, origin=origin)
             except (MojoViewError, ValueError) as error:
                 refused[symbol] = str(error)

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mojoview.safety._tracked_borrows import borrow
-from mojoview.calls._prepared import check_arguments
-from mojoview.calls.arguments import PYTHON as _PYTHON, Plan, outcome
+from mojoview.calls._prepared import validate
+from mojoview.calls.arguments import CONTAINERS as _CONTAINERS, ArgumentPlan, pack_results
 from mojoview.calls.binding import bind
 from mojoview.memory.errors import ArgumentError, DTypeError
 from mojoview.views import View, view
@@ -72,7 +72,7 @@ cdef class Call:
 
         What the caller gets, once the arrays hold what the kernel wrote.
         """
-        return outcome(value, self.back) if self.back else value
+        return pack_results(value, self.back) if self.back else value
 
 
 cdef class _Form:
@@ -98,8 +98,8 @@ cdef _Form form_of(object kernel):
         form.params = [(p.name, p.role == "value", p.writes) for p in signature.params]
         own = {p.name for p in signature.params}
         form.defaults = {n: p.default for n, p in kernel.__signature__.parameters.items() if n not in own}
-        form.plan = None if kernel.owner is None else Plan(signature)
-        form.simple = form.plan is None or not form.plan.helped
+        form.plan = None if kernel.owner is None else ArgumentPlan(signature)
+        form.simple = form.plan is None or not form.plan.needs_conversion
         form.masks = signature.masks
         FORMS[kernel] = form
     return form
@@ -108,7 +108,7 @@ cdef _Form form_of(object kernel):
 cdef bint any_of_python(tuple own):
     """Whether an argument is a list, a tuple or a dict, or an output is left to be made."""
     for obj in own:
-        if obj is None or type(obj) in _PYTHON:
+        if obj is None or type(obj) in _CONTAINERS:
             return True
     return False
 
@@ -152,7 +152,7 @@ def take_apart(kernel, tuple args, dict options, bint borrowed):
         rest = {name: value for name, value in rest.items() if value is not form.defaults[name]}
     if form.plan is not None and (not form.simple or any_of_python(own)):
         own, call.back, call.message = form.plan.prepare(own)
-    check_arguments(kernel, own)
+    validate(kernel, own)
     arguments, values, views = [], [], []
     for at in range(len(form.params)):
         name, scalar, writes = form.params[at]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mojoview.calls.arguments import array_from_list, check_number, output_shape, pack_results
 from mojoview.calls.compare import Difference, difference, row_count, rows, take, write
-from mojoview.calls.arguments import array_of, number, outcome, shape_for
 from mojoview.memory.errors import ArgumentError, CanaryError, KernelError, MojoViewError
 
 if TYPE_CHECKING:
@@ -203,17 +203,17 @@ class Canary:
             arrays, made, live = dict[str, Any](), list[str](), set[str]()
             for p in params:
                 if p.role != "value" and type(given[p.name]) in (list, tuple) and p.dtype != "T":
-                    arrays[p.name] = array_of(signature, p, given[p.name])
+                    arrays[p.name] = array_from_list(signature, p, given[p.name])
             passed = [arrays.get(p.name, given.get(p.name)) for p in signature.params]
             for p in params:
                 value = given[p.name]
                 if p.name in arrays:
                     continue
                 if p.is_number:
-                    arrays[p.name] = np.array(number(signature, p, value), p.dtype)
+                    arrays[p.name] = np.array(check_number(signature, p, value), p.dtype)
                     made.append(p.name)
                 elif p.role == "out" and value is None and p.dtype != "T":
-                    arrays[p.name] = np.zeros(shape_for(signature, p, passed), p.dtype)
+                    arrays[p.name] = np.zeros(output_shape(signature, p, passed), p.dtype)
                     made.append(p.name)
                 elif p.role != "value" and not isinstance(value, int | float | np.generic):
                     arrays[p.name] = take(value)
@@ -295,7 +295,7 @@ class Canary:
 
     def _outcome(self, call: _Call, result: Any, outputs: Mapping[str, Any]) -> Any:
         """What the kernel would have returned, made of the reference's work."""
-        return outcome(result, [outputs[name] for name in call.made]) if call.made else result
+        return pack_results(result, [outputs[name] for name in call.made]) if call.made else result
 
     def _fall_back(self, *args: Any, **keywords: Any) -> Any:
         """The reference on copies, so that it sees what it saw while it was watching."""

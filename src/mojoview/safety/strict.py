@@ -10,8 +10,8 @@ import numpy as np
 from mojoview.safety._arguments import Argument, Call
 from mojoview.safety.workers.arena import FILLER, is_fortran
 from mojoview.calls import Kernel
-from mojoview.calls._prepared import call_prepared
-from mojoview.calls.arguments import told
+from mojoview.calls._prepared import invoke_bound
+from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import GuardError, NonFiniteError
 
 __all__ = ["check_finite", "guard_error", "run_guarded", "run_prepared"]
@@ -61,7 +61,7 @@ def run_guarded(call: Call, finite: bool) -> Any:
         value = run_prepared(call.kernel, tuple(values), call.options, call.prepared)
     except Exception as error:  # also of a class that the kernel's author has registered
         _verify(name, copies)
-        raise told(error, next((c.array for c in copies if c.argument.array is call.message), None))  # noqa: B904
+        raise with_kernel_message(error, next((c.array for c in copies if c.argument.array is call.message), None))  # noqa: B904
     _verify(name, copies)
     written = [copy for copy in copies if copy.writes]
     if finite:
@@ -73,7 +73,7 @@ def run_guarded(call: Call, finite: bool) -> Any:
 
 def run_prepared(kernel: Kernel, values: tuple[Any, ...], options: dict[str, Any], prepared: bool) -> Any:
     """The kernel's own result, for arguments that `take_apart` has prepared."""
-    return call_prepared(kernel, values, options) if prepared else kernel(*values, **options)
+    return invoke_bound(kernel, values, options) if prepared else kernel(*values, **options)
 
 
 def _verify(name: str, copies: list[_Copy]) -> None:

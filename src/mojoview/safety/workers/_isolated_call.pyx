@@ -11,8 +11,8 @@ from mojoview.safety.workers.worker_pool import CREW
 from mojoview.safety.workers.errors import death, lateness
 from mojoview.safety.strict import check_finite, guard_error
 from mojoview.safety.workers.kernel_reference import Reported, passport_of
-from mojoview.calls._prepared import failure_of
-from mojoview.calls.arguments import told
+from mojoview.calls._prepared import error_of
+from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import MojoSafetyError
 
 cdef enum:
@@ -76,7 +76,7 @@ def run_isolated(Call call not None, timeout, limit, bint strict, bint finite):
     done, value = reply
     if done:
         return call.result(value)
-    raise told(failure_of(call.kernel, *value.args) if type(value) is Reported else value, call.message)
+    raise with_kernel_message(error_of(call.kernel, *value.args) if type(value) is Reported else value, call.message)
 
 
 cdef tuple ask(object worker, Call call, object timeout, object limit, bint strict, bint finite, bint again):

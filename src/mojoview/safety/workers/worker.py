@@ -23,7 +23,7 @@ from mojoview.safety.workers import _crash
 from mojoview.safety.workers._channel import LONG, Post
 from mojoview.safety.workers.kernel_reference import Passport, Reported, open_kernel
 from mojoview.calls import Kernel
-from mojoview.calls._prepared import call_prepared
+from mojoview.calls._prepared import invoke_bound
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
 from mojoview.sharing.segment import segments
 from mojoview.sharing.segment._segment import Segment
@@ -126,7 +126,7 @@ class Desk:
         self.name = route.kernel.name
         self.post.begin()
         if route.prepared:
-            return call_prepared(route.kernel, tuple(values), options or {})
+            return invoke_bound(route.kernel, tuple(values), options or {})
         return route.kernel(*values, **options) if options else route.kernel(*values)
 
     def call_anew(
