@@ -17,7 +17,7 @@ static void send_one(mv_ring *w, const uint8_t *message) {
     mv_ring_publish(w);
 }
 static void receive_one(mv_ring *r, uint8_t *message) {
-    mv_frame f;
+    mv_ring_frame f;
     while (mv_ring_take(r, message, 64, &f)) mv_pause();
 }
 

@@ -12,7 +12,7 @@ from support import install
 
 from mojoview.memory._lease import live_leases
 
-pytest_plugins = ["support.mojo"]
+pytest_plugins = ["support.mojo", "support.segments"]
 
 # A shared machine stalls at times; what a test takes is pytest-timeout's business.
 settings.register_profile("mojoview", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

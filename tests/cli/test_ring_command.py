@@ -18,6 +18,8 @@ from mojoview.cli.main import main
 
 RECORD = np.dtype([("t", "f8"), ("n", "i4")])
 
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
+
 
 @pytest.fixture
 def recording(tmp_path):

@@ -87,19 +87,19 @@ static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
     mv_ring w = open_ring(memory, capacity, mode, crc), r = open_ring(memory, capacity, mode, crc);
     uint64_t state = start ^ seq0 ^ 0x9e3779b97f4a7c15u, next = seq0, seen = seq0, seq;
     uint8_t buffer[8192], out[8192];
-    CHECK((mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_sit(&w, 5, 1) : mv_lossy_produce(&w)) == 0);
+    CHECK((mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 5, 1) : mv_lossy_produce(&w)) == 0);
     CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mode == MV_RING_MPSC ? mv_mpsc_consume(&r) : mv_lossy_attach(&r, 0)) == 0);
     for (int round = 0; round < 1000; round++) {
         for (int k = (int)(random_u64(&state) % 6); k > 0; k--) {
-            uint64_t n = random_u64(&state) % 4 ? random_u64(&state) % 200 : random_u64(&state) % (mv_largest(&w) + 1);
+            uint64_t n = random_u64(&state) % 4 ? random_u64(&state) % 200 : random_u64(&state) % (mv_max_payload(&w) + 1);
             fill(buffer, n, next);
             int rc = mv_ring_put(&w, buffer, n, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq);
             if (rc == MV_RING_FULL) break;
             CHECK(rc == MV_RING_OK && seq == next++);
             mv_ring_publish(&w);
         }
-        CHECK(mv_ring_put(&w, buffer, mv_largest(&w) + 1, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq) == MV_RING_TOO_BIG);
-        mv_frame frames[8];
+        CHECK(mv_ring_put(&w, buffer, mv_max_payload(&w) + 1, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq) == MV_RING_TOO_BIG);
+        mv_ring_frame frames[8];
         if (mode >= MV_RING_BROADCAST) {
             int rc;
             while ((rc = mv_lossy_next(&r, out, sizeof out, frames)) != MV_RING_EMPTY) {
@@ -133,8 +133,8 @@ static void die_at(int step, int pad_first) {
     mv_ring a = open_ring(memory, capacity, MV_RING_MPSC, 1), b = open_ring(memory, capacity, MV_RING_MPSC, 1), r = open_ring(memory, capacity, MV_RING_MPSC, 1);
     uint8_t payload[2048] = {1};
     uint64_t seq, pos;
-    mv_frame frames[16];
-    mv_mpsc_sit(&a, 0, 1), mv_mpsc_sit(&b, 1, 2), mv_mpsc_consume(&r);
+    mv_ring_frame frames[16];
+    mv_mpsc_acquire_slot(&a, 0, 1), mv_mpsc_acquire_slot(&b, 1, 2), mv_mpsc_consume(&r);
     if (pad_first) /* the next claim does not fit before the end of the lap */
         for (int k = 0; k < 2; k++) {
             CHECK(mv_ring_put(&a, payload, 1856, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
@@ -142,27 +142,27 @@ static void die_at(int step, int pad_first) {
             mv_ring_release(&r, r.pos);
         }
     CHECK(mv_ring_put(&a, payload, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
-    uint64_t tail = mv_ld(&b.ctl->tail, memory_order_relaxed), pad = mv_padding(&b, tail, 640);
+    uint64_t tail = mv_atomic_load(&b.ctl->tail, memory_order_relaxed), pad = mv_padding(&b, tail, 640);
     CHECK(!pad_first == !pad);
-    mv_ring_row *seat = &b.ctl->row[1]; /* the steps of mv_mpsc_claim, up to `step` */
-    if (step >= 1) mv_st(&seat->pos, tail, memory_order_release), mv_st(&seat->need, pad + 640, memory_order_release);
-    if (step >= 2) mv_st(&b.ctl->tail, tail + pad + 640, memory_order_release);
+    mv_ring_slot *slot = &b.ctl->slot[1]; /* the steps of mv_mpsc_claim, up to `step` */
+    if (step >= 1) mv_atomic_store(&slot->pos, tail, memory_order_release), mv_atomic_store(&slot->need, pad + 640, memory_order_release);
+    if (step >= 2) mv_atomic_store(&b.ctl->tail, tail + pad + 640, memory_order_release);
     if (step >= 3 && pad) {
-        mv_head h = {mv_head_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, b.source), 0, 0, 0, 0};
+        mv_ring_header h = {mv_header_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, b.source), 0, 0, 0, 0};
         mv_mpsc_seal(&b, tail, &h);
     }
     if (step >= 4) {
-        mv_head h = {mv_head_word((uint32_t)-(600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source), b.next_seq++, 0, 0, 0};
+        mv_ring_header h = {mv_header_word((uint32_t)-(600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source), b.next_seq++, 0, 0, 0};
         mv_mpsc_seal(&b, tail + pad, &h);
     }
-    if (step >= 5) mv_st(&seat->next_seq, b.next_seq, memory_order_relaxed), memset(mv_mpsc_payload(&b, tail + pad), 9, 300);
+    if (step >= 5) mv_atomic_store(&slot->next_seq, b.next_seq, memory_order_relaxed), memset(mv_mpsc_payload(&b, tail + pad), 9, 300);
     if (step >= 6) mv_mpsc_commit(&b, tail + pad, 600, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, mv_crc32c(0, mv_mpsc_payload(&b, tail + pad), 600));
     CHECK(mv_ring_put(&a, payload, 100, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     int got = 0, n, asked = 0;
     while ((n = mv_ring_peek(&r, frames, 16, 1)) != MV_RING_EMPTY) {
-        if (n == MV_RING_HOLE) {
-            mv_mpsc_hole(&r);
-            CHECK(mv_mpsc_unblock(&r, 3) == MV_RING_HOLE); /* while b lives nothing is skipped */
+        if (n == MV_RING_GAP) {
+            mv_mpsc_measure_gap(&r);
+            CHECK(mv_mpsc_unblock(&r, 3) == MV_RING_GAP); /* while b lives nothing is skipped */
             CHECK(mv_mpsc_unblock(&r, 1) == MV_RING_OK);
             asked++;
             n = 0;
@@ -172,9 +172,9 @@ static void die_at(int step, int pad_first) {
         mv_ring_release(&r, r.pos);
     }
     CHECK(got == 2 + (step >= 6) && asked == (step >= 2 && step < 6) && r.lost == 0);
-    /* another process takes the seat: its frames follow, also after the number that died */
+    /* another process takes the slot: its frames follow, also after the number that died */
     mv_ring c = open_ring(memory, capacity, MV_RING_MPSC, 1);
-    mv_mpsc_sit(&c, 1, 3);
+    mv_mpsc_acquire_slot(&c, 1, 3);
     CHECK(mv_ring_put(&c, payload, 10, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     CHECK(mv_ring_peek(&r, frames, 16, 1) == 1 && r.lost == 0);
     CHECK(mv_mpsc_claim(&a, 0, MV_FRAME_DATA, MV_FLAG_WHOLE, &pos) == MV_RING_OK); /* an empty frame, given up */
@@ -195,7 +195,7 @@ static void test_flip(void) {
             void *memory = new_ring(capacity, 0, 0);
             mv_ring w = open_ring(memory, capacity, mode, 1), r = open_ring(memory, capacity, mode, 1);
             if (mode == MV_RING_SPSC) mv_spsc_produce(&w), mv_spsc_consume(&r);
-            else if (mode == MV_RING_MPSC) mv_mpsc_sit(&w, 63, 1), mv_mpsc_consume(&r);
+            else if (mode == MV_RING_MPSC) mv_mpsc_acquire_slot(&w, 63, 1), mv_mpsc_consume(&r);
             else mv_lossy_produce(&w), mv_lossy_attach(&r, 0);
             uint8_t payload[256], out[4096], bytes_of[8192];
             uint64_t seq, written = 8, covered = 0;
@@ -210,7 +210,7 @@ static void test_flip(void) {
             mv_ring_publish(&w);
             uint64_t at = random_u64(&state) % covered;
             r.data[at] ^= (uint8_t)(1 + random_u64(&state) % 255);
-            mv_frame frames[16];
+            mv_ring_frame frames[16];
             uint64_t good = 0, crc_broken = 0, breaks = 0;
             for (;;) {
                 int n = mode < MV_RING_BROADCAST ? mv_ring_peek(&r, frames, 16, 1) : mv_lossy_next(&r, out, sizeof out, frames);
@@ -251,29 +251,29 @@ static void test_hostile(void) {
         }
         if (round & 8) ctl->start_pos = ctl->tail - random_u64(&state) % capacity;
         for (uint64_t k = 0; k < capacity / 64; k++) { /* headers with a right check and random lengths */
-            mv_head h = {random_u64(&state), random_u64(&state), 0, 0, 0};
-            if (random_u64(&state) & 1) h.word = mv_head_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);
-            h.check = mv_head_check(&h, ctl->tail - capacity + 64 * k);
+            mv_ring_header h = {random_u64(&state), random_u64(&state), 0, 0, 0};
+            if (random_u64(&state) & 1) h.word = mv_header_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);
+            h.check = mv_header_check(&h, ctl->tail - capacity + 64 * k);
             memcpy((uint8_t *)(ctl + 1) + ((ctl->tail + 64 * k) & (capacity - 1) & ~UINT64_C(63)), &h, sizeof h);
         }
         mv_ring r = open_ring(memory, capacity, mode, 1), w = open_ring(memory, capacity, mode, 1);
         uint8_t out[4096], payload[100] = {0};
-        mv_frame frames[16];
+        mv_ring_frame frames[16];
         uint64_t seq;
         int rc = mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mode == MV_RING_MPSC ? mv_mpsc_consume(&r) : mv_lossy_attach(&r, (int)(round & 2));
         for (int k = 0; rc != MV_RING_CORRUPT && k < 200; k++) {
             rc = mode < MV_RING_BROADCAST && !(round & 4) ? mv_ring_peek(&r, frames, 16, 1) : mv_lossy_next(&r, out, sizeof out, frames);
             for (int j = 0; j < rc; j++)
                 CHECK(frames[j].payload >= r.data && frames[j].payload + frames[j].length <= r.data + capacity);
-            if (rc == MV_RING_EMPTY || rc == MV_RING_ROOM) break;
-            if (rc == MV_RING_HOLE) {
-                mv_mpsc_hole(&r);
+            if (rc == MV_RING_EMPTY || rc == MV_RING_SHORT_BUFFER) break;
+            if (rc == MV_RING_GAP) {
+                mv_mpsc_measure_gap(&r);
                 if (mv_mpsc_unblock(&r, random_u64(&state)) != MV_RING_OK) break;
             }
         }
         if (mode >= MV_RING_BROADCAST) mv_lossy_seek(&r, random_u64(&state));
         if (mode == MV_RING_RECORDER) mv_recorder_recover(&w);
-        rc = mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_sit(&w, 1, 1) : mv_lossy_produce(&w);
+        rc = mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 1, 1) : mv_lossy_produce(&w);
         if (rc == MV_RING_OK) mv_ring_put(&w, payload, sizeof payload, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq);
         free(memory);
     }
@@ -283,9 +283,9 @@ static void test_hostile(void) {
 }
 
 /* Threads at full speed. The reader checks every payload; under TSan every copy is checked as well. */
-typedef struct { void *memory; uint64_t capacity, count; int mode, row; } job;
+typedef struct { void *memory; uint64_t capacity, count; int mode, slot; } job;
 
-static void wait_for(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument) {
+static void wait_for(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument) {
     int rc = MV_RING_EMPTY;
     for (int round = 0; rc == MV_RING_EMPTY || rc == MV_RING_FULL; round++)
         rc = mv_ring_wait(r, park, test, argument, MV_WAIT_HYBRID, 2000, UINT64_MAX, round);
@@ -294,9 +294,9 @@ static void wait_for(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t
 static void *produce(void *argument) {
     job *j = argument;
     mv_ring w = open_ring(j->memory, j->capacity, j->mode, 1);
-    uint64_t state = 99 + (uint64_t)j->row, seq;
+    uint64_t state = 99 + (uint64_t)j->slot, seq;
     uint8_t payload[512];
-    CHECK((w.mode == MV_RING_SPSC ? mv_spsc_produce(&w) : w.mode == MV_RING_MPSC ? mv_mpsc_sit(&w, j->row, 1) : mv_lossy_produce(&w)) == 0);
+    CHECK((w.mode == MV_RING_SPSC ? mv_spsc_produce(&w) : w.mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, j->slot, 1) : mv_lossy_produce(&w)) == 0);
     for (uint64_t k = 0; k < j->count;) {
         uint64_t n = random_u64(&state) % sizeof payload;
         fill(payload, n, k);
@@ -315,7 +315,7 @@ static void *observe(void *argument) {
     job *j = argument;
     mv_ring r = open_ring(j->memory, j->capacity, j->mode, 1);
     uint8_t out[4096];
-    mv_frame f;
+    mv_ring_frame f;
     uint64_t got = 0, crc_broken = 0, seen = 0;
     CHECK(mv_lossy_attach(&r, 0) == MV_RING_OK);
     while (seen < j->count) {
@@ -355,11 +355,11 @@ static void test_threads(int mode, int producers) {
     mv_ring r = open_ring(memory, capacity, mode, 1);
     CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mv_mpsc_consume(&r)) == 0);
     while (got < count * (uint64_t)producers) {
-        mv_frame frames[16];
+        mv_ring_frame frames[16];
         int n = mv_ring_peek(&r, frames, 16, 1);
-        if (n == MV_RING_EMPTY || n == MV_RING_HOLE) {
+        if (n == MV_RING_EMPTY || n == MV_RING_GAP) {
             wait_for(&r, &r.ctl->data, mv_ring_has_data, 0);
-            if (n == MV_RING_HOLE) sched_yield();
+            if (n == MV_RING_GAP) sched_yield();
             continue;
         }
         CHECK(n > 0);

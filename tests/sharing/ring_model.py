@@ -7,7 +7,7 @@ What must hold:
 
 * only committed frames are delivered, each at least once, each producer's in order;
 * nobody's claim is skipped while its producer lives, and nobody writes where another's bytes are;
-* from every state that can be reached the ring can still be emptied: no hole blocks it for ever.
+* from every state that can be reached the ring can still be emptied: no gap blocks it for ever.
 
 `explore(mutant=...)` leaves out one step of the protocol; each of those must make it fail.
 """
@@ -26,7 +26,7 @@ MUTANTS = {
     "no zeros": "header words are not zeroed before the bytes go back",
     "head first": "`head` is published before the zeros",
     "no consumed": "a new consumer begins at `head`, whatever its predecessor had begun to zero",
-    "no epoch": "a seat's new owner passes for the one that died in it",
+    "no epoch": "a slot's new owner passes for the one that died in it",
 }
 
 
@@ -38,7 +38,7 @@ class Claim(NamedTuple):  # what really happened; no step of the protocol may lo
     pos: int  # of the padding, where there is any
     need: int
     frame: int
-    seat: int
+    slot: int
     epoch: int
     done: bool
 
@@ -50,8 +50,8 @@ class Producer(NamedTuple):
     jobs: tuple[int, ...]  # lines of each frame still to be written
     tail: int  # as it was read
     pos: int
-    said_pos: int  # its seat's announcement
-    said_need: int
+    announced_pos: int  # its slot's announcement
+    announced_need: int
 
 
 class Consumer(NamedTuple):
@@ -59,9 +59,9 @@ class Consumer(NamedTuple):
     pos: int
     zeroing: int
     tail: int
-    hole: int
+    gap: int
     alive: tuple[bool, ...]
-    seat: int
+    slot: int
     need: int
 
 
@@ -71,7 +71,7 @@ class State(NamedTuple):
     consumed: int
     words: tuple[
         object, ...
-    ]  # 0 | "x" (payload) | ("claimed", lines, seat, epoch) | ("frame" or "pad", lines, frame's position)
+    ]  # 0 | "x" (payload) | ("claimed", lines, slot, epoch) | ("frame" or "pad", lines, frame's position)
     producers: tuple[Producer, ...]
     consumer: Consumer
     claims: tuple[Claim, ...]
@@ -135,30 +135,30 @@ def is_final(s: State) -> bool:
 
 
 def steps(s: State, heirs, mutant):
-    for seat, p in enumerate(s.producers):
+    for slot, p in enumerate(s.producers):
         if p.alive:
             if p.at.startswith("sit") or p.jobs:
-                yield from produce(s, seat, p, mutant)
+                yield from produce(s, slot, p, mutant)
             if s.deaths and p.jobs and p.at != "tail":
-                yield put(s._replace(deaths=s.deaths - 1), seat, p._replace(alive=False))
-        elif heirs and p.epoch == 1:  # the lock is free: somebody else takes the seat
-            yield put(s, seat, p._replace(alive=True, at="sit need", jobs=tuple(heirs)))
+                yield put(s._replace(deaths=s.deaths - 1), slot, p._replace(alive=False))
+        elif heirs and p.epoch == 1:  # the lock is free: somebody else takes the slot
+            yield put(s, slot, p._replace(alive=True, at="sit need", jobs=tuple(heirs)))
     yield from consume(s, mutant)
     if s.consumer_deaths and (s.consumer.at != "look" or s.consumer.pos != s.consumed):
         begins = Consumer("takeover" if mutant != "no consumed" else "look", s.head, s.head, 0, 0, (), 0, 0)
         yield s._replace(consumer=begins, consumer_deaths=s.consumer_deaths - 1)
 
 
-def put(s: State, seat: int, p: Producer) -> State:
-    return s._replace(producers=(*s.producers[:seat], p, *s.producers[seat + 1 :]))
+def put(s: State, slot: int, p: Producer) -> State:
+    return s._replace(producers=(*s.producers[:slot], p, *s.producers[slot + 1 :]))
 
 
-def store(s: State, seat: int, pos: int, word: object) -> State:
+def store(s: State, slot: int, pos: int, word: object) -> State:
     """A producer's store to a line: it must be its own."""
     owner = max((c for c in s.claims if c.pos <= pos < c.pos + c.need), default=None)
     later = [c for c in s.claims if any((q - pos) % CAPACITY == 0 and q > pos for q in range(c.pos, c.pos + c.need))]
-    if owner is None or owner.seat != seat or owner.epoch != s.producers[seat].epoch or later or pos < s.head:
-        raise Violation(f"seat {seat} writes at {pos}, which is not its own: {owner}, {later}")
+    if owner is None or owner.slot != slot or owner.epoch != s.producers[slot].epoch or later or pos < s.head:
+        raise Violation(f"slot {slot} writes at {pos}, which is not its own: {owner}, {later}")
     return s._replace(words=replace(s.words, pos, word))
 
 
@@ -167,48 +167,48 @@ def replace(words, pos, word):
     return (*words[:k], word, *words[k + 1 :])
 
 
-def produce(s: State, seat: int, p: Producer, mutant):
+def produce(s: State, slot: int, p: Producer, mutant):
     if p.at == "sit need":
-        yield put(s, seat, p._replace(said_need=0, at="sit epoch"))
+        yield put(s, slot, p._replace(announced_need=0, at="sit epoch"))
         return
     if p.at == "sit epoch":
-        yield put(s, seat, p._replace(epoch=p.epoch + 1, at="tail"))
+        yield put(s, slot, p._replace(epoch=p.epoch + 1, at="tail"))
         return
     lines = p.jobs[0]
     rest = CAPACITY - p.tail % CAPACITY
     pad = rest if rest < lines else 0
     if p.at == "tail":
-        yield put(s, seat, p._replace(tail=s.tail, at="head"))
+        yield put(s, slot, p._replace(tail=s.tail, at="head"))
     elif p.at == "head":
         if p.tail >= s.head and p.tail + pad + lines - s.head <= CAPACITY:
-            yield put(s, seat, p._replace(at="say pos" if mutant != "no announcement" else "cas"))
+            yield put(s, slot, p._replace(at="say pos" if mutant != "no announcement" else "cas"))
         elif p.tail != s.tail:
-            yield put(s, seat, p._replace(at="tail"))
+            yield put(s, slot, p._replace(at="tail"))
     elif p.at == "say pos":
-        yield put(s, seat, p._replace(said_pos=p.tail, at="say need"))
+        yield put(s, slot, p._replace(announced_pos=p.tail, at="say need"))
     elif p.at == "say need":
-        yield put(s, seat, p._replace(said_need=pad + lines, at="cas"))
+        yield put(s, slot, p._replace(announced_need=pad + lines, at="cas"))
     elif p.at == "cas":
         if s.tail != p.tail:
-            yield put(s, seat, p._replace(at="withdraw" if mutant != "no withdrawal" else "tail"))
+            yield put(s, slot, p._replace(at="withdraw" if mutant != "no withdrawal" else "tail"))
             return
-        claim = Claim(p.tail, pad + lines, p.tail + pad, seat, p.epoch, False)
+        claim = Claim(p.tail, pad + lines, p.tail + pad, slot, p.epoch, False)
         moved = s._replace(tail=s.tail + pad + lines, claims=(*s.claims, claim))
-        yield put(moved, seat, p._replace(pos=p.tail + pad, at="pad" if pad else "claimed"))
+        yield put(moved, slot, p._replace(pos=p.tail + pad, at="pad" if pad else "claimed"))
     elif p.at == "withdraw":
-        yield put(s, seat, p._replace(said_need=0, at="tail"))
+        yield put(s, slot, p._replace(announced_need=0, at="tail"))
     elif p.at == "pad":
-        yield put(store(s, seat, p.tail, ("pad", pad, p.tail)), seat, p._replace(at="claimed"))
+        yield put(store(s, slot, p.tail, ("pad", pad, p.tail)), slot, p._replace(at="claimed"))
     elif p.at == "claimed":
-        word = ("claimed", lines, seat, p.epoch)
-        yield put(store(s, seat, p.pos, word), seat, p._replace(at="fill" if lines > 1 else "commit"))
+        word = ("claimed", lines, slot, p.epoch)
+        yield put(store(s, slot, p.pos, word), slot, p._replace(at="fill" if lines > 1 else "commit"))
     elif p.at == "fill":
-        yield put(store(s, seat, p.pos + 1, "x"), seat, p._replace(at="commit"))
+        yield put(store(s, slot, p.pos + 1, "x"), slot, p._replace(at="commit"))
     elif p.at == "commit":
-        done = tuple(c._replace(done=True) if c.frame == p.pos and c.seat == seat else c for c in s.claims)
+        done = tuple(c._replace(done=True) if c.frame == p.pos and c.slot == slot else c for c in s.claims)
         yield put(
-            store(s, seat, p.pos, ("frame", lines, p.pos))._replace(claims=done),
-            seat,
+            store(s, slot, p.pos, ("frame", lines, p.pos))._replace(claims=done),
+            slot,
             p._replace(jobs=p.jobs[1:], at="tail"),
         )
 
@@ -220,11 +220,11 @@ def next_word(s: State, pos: int, end: int) -> int:
 
 
 def skip(s: State, upto: int) -> State:
-    """The consumer gives a hole up: nobody who lives may have a claim there, and nothing committed."""
+    """The consumer gives a gap up: nobody who lives may have a claim there, and nothing committed."""
     pos = s.consumer.pos
     for c in s.claims:
         if c.pos < upto and c.pos + c.need > pos and c.frame >= pos:
-            p = s.producers[c.seat]
+            p = s.producers[c.slot]
             if c.done or (p.alive and p.epoch == c.epoch and not p.at.startswith("sit")):
                 raise Violation(f"skipped {pos} to {upto}, where {c} is")
     return s._replace(consumer=IDLE._replace(pos=upto))
@@ -244,8 +244,8 @@ def consume(s: State, mutant):
                 delivered = s.delivered | {pos} if kind == "frame" else s.delivered
                 yield s._replace(delivered=delivered, consumer=c._replace(pos=c.pos + lines))
             else:
-                first = "hole" if mutant != "who lives first" else "who"
-                yield s._replace(consumer=c._replace(at=first, seat=0))
+                first = "gap" if mutant != "who lives first" else "who"
+                yield s._replace(consumer=c._replace(at=first, slot=0))
         if c.pos > s.consumed:
             yield s._replace(consumed=c.pos, consumer=c._replace(at="zero", zeroing=s.head))
     elif c.at == "takeover":
@@ -259,22 +259,22 @@ def consume(s: State, mutant):
             yield s._replace(words=words, consumer=c._replace(zeroing=c.zeroing + 1))
         else:
             yield s._replace(head=upto, consumer=IDLE._replace(pos=upto))
-    elif c.at == "hole":
+    elif c.at == "gap":
         after = "who" if mutant != "who lives first" else "judge"
-        yield s._replace(consumer=c._replace(at=after, tail=s.tail, hole=next_word(s, c.pos, s.tail)))
+        yield s._replace(consumer=c._replace(at=after, tail=s.tail, gap=next_word(s, c.pos, s.tail)))
     elif c.at == "who":
         alive = tuple(p.alive and mutant != "nobody asked" for p in s.producers)
-        yield s._replace(consumer=c._replace(at="judge" if mutant != "who lives first" else "hole", alive=alive))
+        yield s._replace(consumer=c._replace(at="judge" if mutant != "who lives first" else "gap", alive=alive))
     elif c.at == "judge":
         word = s.words[c.pos % CAPACITY]
         if word == 0:
-            yield s._replace(consumer=c._replace(at="need", seat=0) if c.hole > c.pos else IDLE._replace(pos=c.pos))
+            yield s._replace(consumer=c._replace(at="need", slot=0) if c.gap > c.pos else IDLE._replace(pos=c.pos))
         elif word[0] != "claimed":
             yield s._replace(consumer=IDLE._replace(pos=c.pos))
         else:
-            _, lines, seat, epoch = word
-            same = mutant == "no epoch" or s.producers[seat].epoch == epoch
-            if c.alive[seat] and same:
+            _, lines, slot, epoch = word
+            same = mutant == "no epoch" or s.producers[slot].epoch == epoch
+            if c.alive[slot] and same:
                 yield s._replace(consumer=IDLE._replace(pos=c.pos))
             else:
                 yield s._replace(consumer=c._replace(at="claim again", need=lines))
@@ -283,21 +283,21 @@ def consume(s: State, mutant):
             yield s._replace(consumer=IDLE._replace(pos=c.pos))
         else:
             yield skip(s, c.pos + c.need)
-    elif c.at == "need":  # the announcements, seat by seat, word by word
-        if c.seat == len(s.producers):
+    elif c.at == "need":  # the announcements, slot by slot, word by word
+        if c.slot == len(s.producers):
             yield s._replace(consumer=c._replace(at="again"))
-        elif not c.alive[c.seat]:
-            yield s._replace(consumer=c._replace(seat=c.seat + 1))
+        elif not c.alive[c.slot]:
+            yield s._replace(consumer=c._replace(slot=c.slot + 1))
         else:
-            yield s._replace(consumer=c._replace(at="pos", need=s.producers[c.seat].said_need))
+            yield s._replace(consumer=c._replace(at="pos", need=s.producers[c.slot].announced_need))
     elif c.at == "pos":
-        said = s.producers[c.seat].said_pos
-        if c.need and said < c.hole and said + c.need > c.pos:
+        said = s.producers[c.slot].announced_pos
+        if c.need and said < c.gap and said + c.need > c.pos:
             yield s._replace(consumer=IDLE._replace(pos=c.pos))
         else:
-            yield s._replace(consumer=c._replace(at="need", seat=c.seat + 1, need=0))
+            yield s._replace(consumer=c._replace(at="need", slot=c.slot + 1, need=0))
     elif c.at == "again":
-        if mutant != "no second look" and next_word(s, c.pos, c.hole) != c.hole:
+        if mutant != "no second look" and next_word(s, c.pos, c.gap) != c.gap:
             yield s._replace(consumer=IDLE._replace(pos=c.pos))
         else:
-            yield skip(s, c.hole)
+            yield skip(s, c.gap)

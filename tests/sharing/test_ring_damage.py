@@ -24,7 +24,7 @@ kills = pytest.mark.parametrize("kills", [8, pytest.param(143, marks=[pytest.mar
 
 def producer(name, number, progress):
     """Writes its own count for ever; says what it wrote before it goes on."""
-    with Ring.attach(name, lonely=True) as ring:
+    with Ring.attach(name, wait_for_peer=True) as ring:
         rng = random.Random(number)
         for k in range(10**9):
             ring.write(b"%d:%d:" % (number, k) + bytes(rng.randrange(600)))
@@ -70,7 +70,7 @@ def take(ring, seen):
 @pytest.mark.parametrize("mode", ["spsc", "mpsc"])
 def test_killed_producers_lose_nothing_they_committed(mode, kills, name):
     rng = random.Random(7)
-    with Ring.create(name, 1 << 16, mode, crc=True, lonely=True) as ring:
+    with Ring.create(name, 1 << 16, mode, crc=True, wait_for_peer=True) as ring:
         seen = {}
         for number in range(kills):
             for _, counted in killed(producer, name, number, seconds=rng.random() * 0.03):
@@ -98,7 +98,7 @@ def test_open_claims_of_the_dead_are_skipped(kills, name):
 
 def consumer(name, log, progress):
     """Reads, writes down what it read, and only then gives it back."""
-    with Ring.attach(name, lonely=True) as ring, open(log, "ab", buffering=0) as file:
+    with Ring.attach(name, wait_for_peer=True) as ring, open(log, "ab", buffering=0) as file:
         while True:
             batch = ring.read(8, 1)
             for frame in batch:
@@ -111,7 +111,7 @@ def consumer(name, log, progress):
 @pytest.mark.parametrize("mode", ["spsc", "mpsc"])
 def test_killed_consumers_get_it_again(mode, kills, name, tmp_path):
     """At least once, in order: what a reader had not given back when it died is its successor's."""
-    with Ring.create(name, 1 << 14, mode, crc=True, lonely=True, full="error") as ring:
+    with Ring.create(name, 1 << 14, mode, crc=True, wait_for_peer=True, full="error") as ring:
         sent = 0
         for _ in range(kills):
             for _ in killed(consumer, name, tmp_path / "log", seconds=0.01):
@@ -130,7 +130,7 @@ def test_killed_consumers_get_it_again(mode, kills, name, tmp_path):
 @kills
 def test_killed_broadcasters_leave_exact_losses(kills, name):
     """A reader that keeps pace as it can, and one that looks only between the deaths: both know what they missed."""
-    with Ring.create(name, 1 << 14, "broadcast", crc=True, lonely=True) as ring, Ring.attach(name, lonely=True) as slow:
+    with Ring.create(name, 1 << 14, "broadcast", crc=True, wait_for_peer=True) as ring, Ring.attach(name, wait_for_peer=True) as slow:
         ring.read(1, 0)
         slow.read(1, 0)
         last = 0
@@ -282,7 +282,7 @@ def test_damage_raises_once_and_reading_goes_on():
 def test_no_content_crashes_a_reader(mode):
     rng = np.random.default_rng(5)
     for _ in range(150):
-        ring = Ring.create(capacity=4096, mode=mode, broken="skip", start="oldest", lonely=True)
+        ring = Ring.create(capacity=4096, mode=mode, broken="skip", start="oldest", wait_for_peer=True)
         memory = ring.segment.view(4096, (12288 + 4096,), "u1", writable=True)
         where = rng.integers(0, 512 if rng.random() < 0.7 else len(memory), 40)
         for at in where:

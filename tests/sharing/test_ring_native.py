@@ -17,18 +17,18 @@ SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=
 # Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves
 # nothing.
 MUTANTS = {
-    "tail": ("sharing/ring/spsc.h", "mv_st(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
-    "head": ("sharing/ring/spsc.h", "mv_st(&r->ctl->head, upto, memory_order_release)", "spsc"),
-    "reader's tail": ("sharing/ring/spsc.h", "uint64_t tail = mv_ld(&r->ctl->tail, memory_order_acquire);", "spsc"),
+    "tail": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
+    "head": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->head, upto, memory_order_release)", "spsc"),
+    "reader's tail": ("sharing/ring/spsc.h", "uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);", "spsc"),
     "writer's head": (
         "sharing/ring/spsc.h",
-        "uint64_t head = mv_ld(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
+        "uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
         "spsc",
     ),
-    "commit": ("sharing/ring/mpsc.h", "mv_st(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
+    "commit": ("sharing/ring/mpsc.h", "mv_atomic_store(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
     "reader's commit": (
         "sharing/ring/mpsc.h",
-        "mv_ld(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
+        "mv_atomic_load(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
         "mpsc",
     ),
 }

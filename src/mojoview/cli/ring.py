@@ -87,7 +87,7 @@ def attach(name: str, **options: Any) -> Ring:
         path.absolute() if path.is_file() else name,
         observe=True,
         broken=options.pop("broken", "skip"),
-        lonely=True,
+        wait_for_peer=True,
         **options,
     )
 

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from mojoview.memory._lease cimport Lease
 from mojoview.sharing.segment._segment cimport ByteLock, Mapping, Segment
-from mojoview.sharing.ring.operations cimport mv_frame, mv_ring
+from mojoview.sharing.ring.operations cimport mv_ring_frame, mv_ring
 
 
 cdef class Handle:
@@ -27,7 +27,7 @@ cdef class Region:
 
 
 cdef class Batch:
-    cdef mv_frame *frames
+    cdef mv_ring_frame *frames
     cdef int count
     cdef Lease lease             # on the region, or on the copy; None once released
     cdef list views              # weak references to the views that were handed out
@@ -37,9 +37,9 @@ cdef class Batch:
 
 cdef class Frame:
     cdef Batch batch
-    cdef mv_frame *info          # in the batch
+    cdef mv_ring_frame *info          # in the batch
     cdef Py_ssize_t shape[1]
 
 
-cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dtype)
+cdef Batch make_batch(object owner, const mv_ring_frame *frames, int count, object dtype)
 cdef Frame one_frame(Batch batch, int k)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 from mojoview.memory._lease cimport Lease, lease_owner
 from mojoview.sharing.ring.operations cimport (
-    MV_CONSUMER, MV_SIDE_CLOSED, mv_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_stand_up,
+    MV_CONSUMER, MV_SIDE_CLOSED, mv_ring_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_release_slot,
     mv_ring_wake,
 )
 from mojoview.views._view cimport View, make_view
@@ -27,7 +27,7 @@ BYTES = np.dtype("u1")
 HEADERS = np.dtype({
     "names": ["position", "seq", "timestamp_ns", "nbytes", "type", "source"],
     "formats": ["u8", "u8", "u8", "u4", "u1", "u2"],
-    "offsets": [0, 8, 16, 32, 40, 42], "itemsize": sizeof(mv_frame)})
+    "offsets": [0, 8, 16, 32, 40, 42], "itemsize": sizeof(mv_ring_frame)})
 
 
 # Not cleared by the cycle collector: regions need the handle to the last.
@@ -105,7 +105,7 @@ cdef class Handle:
             return 0
         if self.consumer.owner.fd >= 0:
             if mv_ring_lossy(&self.ring):
-                mv_ring_stand_up(&self.ring)
+                mv_ring_release_slot(&self.ring)
             else:
                 mv_ring_set_side(&self.ring, MV_CONSUMER, MV_SIDE_CLOSED, 0)
             self.consumer.release()
@@ -209,7 +209,7 @@ cdef class Batch:
     def headers(self):
         if self.count == 0:
             return np.empty(0, HEADERS)
-        return np.frombuffer((<char *>self.frames)[:self.count * sizeof(mv_frame)], HEADERS)
+        return np.frombuffer((<char *>self.frames)[:self.count * sizeof(mv_ring_frame)], HEADERS)
 
     @property
     def records(self):
@@ -295,7 +295,7 @@ cdef int held(Batch self) except -1:
     return 0
 
 
-cdef mv_frame NO_FRAME  # of what Frame.__new__() alone makes
+cdef mv_ring_frame NO_FRAME  # of what Frame.__new__() alone makes
 memset(&NO_FRAME, 0, sizeof(NO_FRAME))
 
 
@@ -402,21 +402,21 @@ cdef class Frame:
         return f"<mojoview frame {self.seq}: type {self.type}, {self.nbytes} bytes at {self.position}>"
 
 
-cdef mv_frame *info_of(Frame self) except NULL:
+cdef mv_ring_frame *info_of(Frame self) except NULL:
     if self.info is NULL:
         raise ReleasedError("Frame.__new__() makes no frame: Ring.read() does")
     return self.info
 
 
-cdef Batch make_batch(object owner, const mv_frame *frames, int count, object dtype):
+cdef Batch make_batch(object owner, const mv_ring_frame *frames, int count, object dtype):
     """A batch of `count` frames in memory that `owner` keeps."""
     cdef Batch batch = Batch.__new__(Batch)
     batch.dtype = dtype
     if count:
-        batch.frames = <mv_frame *>malloc(count * sizeof(mv_frame))
+        batch.frames = <mv_ring_frame *>malloc(count * sizeof(mv_ring_frame))
         if batch.frames is NULL:
             raise AllocationError(f"the headers of {count} frames")
-        memcpy(batch.frames, frames, count * sizeof(mv_frame))
+        memcpy(batch.frames, frames, count * sizeof(mv_ring_frame))
         batch.lease = lease_owner(owner)
     batch.count = count
     return batch

@@ -3,13 +3,13 @@ from libc.stdint cimport uint32_t, uint64_t
 from mojoview.memory._lease cimport Lease
 from mojoview.sharing.ring._batch cimport Batch
 from mojoview.sharing.ring._producer cimport RingWriter
-from mojoview.sharing.ring.operations cimport mv_frame, mv_ring
+from mojoview.sharing.ring.operations cimport mv_ring_frame, mv_ring
 
 
 cdef class RingReader(RingWriter):
-    cdef mv_frame *scratch           # headers of the frames of one look
+    cdef mv_ring_frame *scratch           # headers of the frames of one look
     cdef int scratch_room
-    cdef mv_frame newest             # header of the message that was read last
+    cdef mv_ring_frame newest             # header of the message that was read last
     cdef readonly object broken      # the last BrokenFrames
     cdef object pending              # a BrokenFrame that waits for the frames before it to be read
     cdef Batch waiting               # messages that were taken and not handed over, likewise
@@ -24,7 +24,7 @@ cdef class RingReader(RingWriter):
     cdef Batch read_in_place(self, int limit)
     cdef Batch read_copies(self, int limit)
     cdef int cannot_read(self, int rc) except -1
-    cdef object collect(self, const mv_frame *f)
+    cdef object collect(self, const mv_ring_frame *f)
     cdef int note_break(self, bint later) except -1
     cdef bint in_order(self) noexcept
     cdef uint32_t took(self, mv_ring *r) noexcept

@@ -108,9 +108,9 @@ cdef class RingReader(RingWriter):
         return ready
 
     cdef int reserve(self, int count) except -1:
-        cdef mv_frame *grown
+        cdef mv_ring_frame *grown
         if count > self.scratch_room:
-            grown = <mv_frame *>realloc(self.scratch, count * sizeof(mv_frame))
+            grown = <mv_ring_frame *>realloc(self.scratch, count * sizeof(mv_ring_frame))
             if grown is NULL:
                 raise AllocationError(f"the headers of {count} frames")
             self.scratch, self.scratch_room = grown, count
@@ -155,7 +155,7 @@ cdef class RingReader(RingWriter):
         cdef uint64_t used = 0, room = mv_lossy_tail(r) - r.pos
         cdef int n = 0, rc
         cdef uint8_t *memory
-        cdef mv_frame *f
+        cdef mv_ring_frame *f
         if room == 0:
             return None
         room = min(room, <uint64_t>ARENA, r.capacity)
@@ -169,7 +169,7 @@ cdef class RingReader(RingWriter):
             if rc == MV_RING_LAPPED:
                 self.overruns += 1
                 continue
-            if rc == MV_RING_ROOM and n == 0:
+            if rc == MV_RING_SHORT_BUFFER and n == 0:
                 room, used = f.length, 0
                 arena = PyBytes_FromStringAndSize(NULL, room)
                 memory = <uint8_t *>PyBytes_AS_STRING(arena)
@@ -201,11 +201,11 @@ cdef class RingReader(RingWriter):
         self.frames_read += n
         return make_batch(arena, self.scratch, n, self.dtype)
 
-    cdef object collect(self, const mv_frame *f):
+    cdef object collect(self, const mv_ring_frame *f):
         """A fragment, copied; the whole message as a batch of one when it was the last. A message with a hole
         in it is abandoned.
         """
-        cdef mv_frame whole
+        cdef mv_ring_frame whole
         parts = self.parts.pop(f.source, None)
         if parts is not None and (f.flags & MV_FLAG_BEGIN or parts[1] != f.seq):
             self.abandoned += 1
@@ -278,14 +278,14 @@ cdef class RingReader(RingWriter):
                 rc = mv_ring_take(r, dst, n, &self.newest)
             if rc == MV_RING_OK:
                 return self.took(r)
-            if rc != MV_RING_ROOM:
+            if rc != MV_RING_SHORT_BUFFER:
                 self.cannot_read(rc)
         lease = destination(buffer)
         while self.in_order():
             rc = mv_ring_take(r, <uint8_t *>lease.buffer.buf, lease.buffer.len, &self.newest)
             if rc == MV_RING_OK:
                 return self.took(r)
-            if rc == MV_RING_ROOM:
+            if rc == MV_RING_SHORT_BUFFER:
                 break
             self.cannot_read(rc)
             if rc == MV_RING_BROKEN:
@@ -358,7 +358,7 @@ cdef class RingReader(RingWriter):
                 self.frames_read += done
                 mv_ring_count_read(r, done, 0, 0)
                 return done
-            if done == MV_RING_ROOM:
+            if done == MV_RING_SHORT_BUFFER:
                 break
             self.cannot_read(<int>done)
             if done == MV_RING_BROKEN:

@@ -13,14 +13,14 @@ import threading
 
 
 cdef extern from "sharing/ring/eventfd.h" nogil:
-    ctypedef struct mv_bell:
+    ctypedef struct mv_notifier:
         mv_ring ring
         uint64_t observer
         int event_fd, lock_fd
         int64_t lock_byte
-    void mv_bell_arm(mv_bell *b, const mv_ring *r)
-    void mv_bell_stop(mv_bell *b)
-    void mv_bell_run(mv_bell *b)
+    void mv_notifier_arm(mv_notifier *b, const mv_ring *r)
+    void mv_notifier_stop(mv_notifier *b)
+    void mv_notifier_run(mv_notifier *b)
 
 
 # The thread holds a reference to the bell while it runs: `stop()` ends it.
@@ -31,7 +31,7 @@ cdef class Bell:
 
     An eventfd that becomes readable when the ring may have something to read, or has ended; made by `Ring.fileno()`.
     """
-    cdef mv_bell bell
+    cdef mv_notifier bell
     cdef object handle      # whose memory the copy of the ring points into
     cdef object thread
 
@@ -59,7 +59,7 @@ cdef class Bell:
 
         Makes the descriptor unreadable until there is something to read from where the ring's reader stands now.
         """
-        mv_bell_arm(&self.bell, &ring.handle.ring)
+        mv_notifier_arm(&self.bell, &ring.handle.ring)
 
     def stop(self):
         """stop()
@@ -68,7 +68,7 @@ cdef class Bell:
         """
         if self.thread is None:
             return
-        mv_bell_stop(&self.bell)
+        mv_notifier_stop(&self.bell)
         self.thread.join()
         self.thread = None
         os.close(self.bell.event_fd)
@@ -77,4 +77,4 @@ cdef class Bell:
 
     def _run(self):
         with nogil:
-            mv_bell_run(&self.bell)
+            mv_notifier_run(&self.bell)

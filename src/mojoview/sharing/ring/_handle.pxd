@@ -13,7 +13,7 @@ cdef class RingBase:
     cdef uint64_t record_bytes       # of the dtype; 0: any number of bytes is a message
     cdef int wait, full              # of WAITS, FULL
     cdef bint observer               # looks at a lossless ring without taking
-    cdef bint lonely                 # waits on where the other side is gone
+    cdef bint wait_for_peer                 # waits on where the other side is gone
     cdef bint strict                 # raises what is broken
     cdef bint writing, reading       # a thread is in there without the GIL
     cdef bint claimed                # the one claim of an SPSC ring is open

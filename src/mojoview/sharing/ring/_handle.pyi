@@ -48,7 +48,7 @@ class RingBase:
         wait: int,
         full: int,
         observer: bool,
-        lonely: bool,
+        wait_for_peer: bool,
         strict: bool,
         spin_ns: int,
         start: str | int,

@@ -26,7 +26,7 @@ CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
 cdef enum:
     LOCK_PRODUCER = 2
     LOCK_CONSUMER = 3
-    LOCK_ROW = 16
+    LOCK_SLOT = 16
     ASK_NS = 10000000  # the kernel is asked at most this often who lives
 LOCK_BYTE_PRODUCER = LOCK_PRODUCER
 
@@ -84,7 +84,7 @@ cdef class RingBase:
     """
 
     def _open(self, Segment segment, int64_t offset, int64_t nbytes, uint64_t capacity, int mode, bint crc, dtype,
-              int wait, int full, bint observer, bint lonely, bint strict, uint64_t spin_ns, object start):
+              int wait, int full, bint observer, bint wait_for_peer, bint strict, uint64_t spin_ns, object start):
         cdef Handle handle = Handle.__new__(Handle)
         if mv_ring_open(&handle.ring, segment.address(offset, nbytes), nbytes, capacity, mode, crc) != MV_RING_OK:
             raise CorruptHeader(f"ring {segment.name!r}: {nbytes} bytes hold no ring of mode {mode} and "
@@ -93,7 +93,7 @@ cdef class RingBase:
         handle.ring.readonly, handle.ring.observer = not segment.mapping.writable, observer
         self.handle, self.segment, self.dtype = handle, segment, dtype
         self.record_bytes = 0 if dtype is None else dtype.itemsize
-        self.wait, self.full, self.observer, self.lonely, self.strict = wait, full, observer, lonely, strict
+        self.wait, self.full, self.observer, self.wait_for_peer, self.strict = wait, full, observer, wait_for_peer, strict
         self.spin_ns, self.start = spin_ns, start
 
     cdef mv_ring *ring(self, str operation) except NULL:
@@ -126,7 +126,7 @@ cdef class RingBase:
         cdef Handle handle = self.handle
         if self.producer is not None and self.producer.owner.fd >= 0:
             if handle.ring.mode == MV_RING_MPSC:
-                mv_ring_stand_up(&handle.ring)
+                mv_ring_release_slot(&handle.ring)
             else:
                 mv_ring_set_side(&handle.ring, MV_PRODUCER, MV_SIDE_CLOSED, getpid())
             self.producer.release()
@@ -145,7 +145,7 @@ cdef class RingBase:
     @property
     def max_frame(self):
         """Bytes of the largest message that travels in one piece."""
-        return mv_largest(self.ring("max_frame"))
+        return mv_max_payload(self.ring("max_frame"))
 
     @property
     def _mode(self):
@@ -166,11 +166,11 @@ cdef class RingBase:
     def _has_reader(self):
         """Whether a reader has a seat, and lives."""
         cdef mv_ring *r = self.ring("wait_for_reader")
-        cdef int row
+        cdef int slot
         if not mv_ring_lossy(r):
             return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, LOCK_CONSUMER)
-        for row in range(MV_RING_ROWS):
-            if mv_ring_seated(r, row) and byte_locked(self.segment, LOCK_ROW + row):
+        for slot in range(MV_RING_SLOTS):
+            if mv_ring_slot_owner(r, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
                 return True
         return False
 
@@ -181,14 +181,14 @@ cdef class RingBase:
 
     def _numbers(self):
         """The ring's counters as a dict."""
-        cdef mv_ring_numbers n
-        mv_ring_look(self.ring("stats"), &n)
+        cdef mv_ring_stats n
+        mv_ring_read_stats(self.ring("stats"), &n)
         return n
 
     cdef int become_producer(self) except -1:
         """Takes the producer's seat, or one of them; continues where the last one stopped."""
         cdef mv_ring *r
-        cdef int rc = MV_RING_OK, row
+        cdef int rc = MV_RING_OK, slot
         r = self.ring("attach")
         if self.producer is not None and self.producer.owner.forked:
             raise NotOwnerError(f"write: ring {self.segment.name!r} was opened before the fork that made this "
@@ -196,13 +196,13 @@ cdef class RingBase:
         if self.observer or r.readonly:
             raise NotOwnerError(f"write: this handle only looks at ring {self.segment.name!r}")
         if r.mode == MV_RING_MPSC:
-            for row in range(MV_RING_ROWS):
-                self.producer = lock_byte(self.segment, LOCK_ROW + row)
+            for slot in range(MV_RING_SLOTS):
+                self.producer = lock_byte(self.segment, LOCK_SLOT + slot)
                 if self.producer is not None:
                     break
             else:
-                raise Busy(f"write: all {MV_RING_ROWS} seats of ring {self.segment.name!r} are taken")
-            return mv_mpsc_sit(r, row, getpid())
+                raise Busy(f"write: all {MV_RING_SLOTS} seats of ring {self.segment.name!r} are taken")
+            return mv_mpsc_acquire_slot(r, slot, getpid())
         self.producer = lock_byte(self.segment, LOCK_PRODUCER)
         if self.producer is None:
             raise NotOwnerError(f"write: ring {self.segment.name!r} has a producer, process "
@@ -228,17 +228,17 @@ cdef class RingBase:
         """
         cdef mv_ring *r
         cdef ByteLock lock = self.handle.consumer if self.handle is not None else None
-        cdef int rc, row
+        cdef int rc, slot
         r = self.ring("attach")
         if lock is not None and lock.owner.forked:
             raise NotOwnerError(f"read: ring {self.segment.name!r} was opened before the fork that made this "
                                 f"process; attach again")
         if self.observer or mv_ring_lossy(r):
             if not self.observer and not r.readonly:
-                for row in range(MV_RING_ROWS):
-                    lock = lock_byte(self.segment, LOCK_ROW + row)
+                for slot in range(MV_RING_SLOTS):
+                    lock = lock_byte(self.segment, LOCK_SLOT + slot)
                     if lock is not None:
-                        mv_ring_watch(r, row, getpid())
+                        mv_ring_assign_slot(r, slot, getpid())
                         break
             if isinstance(self.start, str):
                 rc = mv_lossy_attach(r, self.start == "oldest")
@@ -295,7 +295,7 @@ cdef class RingBase:
                 if rc == MV_RING_OK:
                     return rc
                 PyErr_CheckSignals()
-                if not self.lonely and self.side_gone(MV_CONSUMER) and mv_ring_has_room(r, n) != MV_RING_OK:
+                if not self.wait_for_peer and self.side_gone(MV_CONSUMER) and mv_ring_has_room(r, n) != MV_RING_OK:
                     raise PeerGone(f"write: ring {self.segment.name!r} is full and its reader, process "
                                    f"{mv_ring_side_pid(r, MV_CONSUMER)}, is gone; another may attach and go on")
                 if mv_monotonic_ns() >= deadline:
@@ -330,7 +330,7 @@ cdef class RingBase:
                     self.ended = mv_ring_side(r, MV_PRODUCER) == MV_SIDE_CLOSED or r.mode == MV_RING_MPSC
                     if self.ended:
                         return self.nothing()
-                    if not self.lonely and not self.observer and r.mode != MV_RING_RECORDER:
+                    if not self.wait_for_peer and not self.observer and r.mode != MV_RING_RECORDER:
                         raise PeerGone(f"read: the producer of ring {self.segment.name!r}, process "
                                        f"{mv_ring_side_pid(r, MV_PRODUCER)}, died; all that it published was read")
                 if deadline == 0 or strategy == MV_WAIT_POLL or mv_monotonic_ns() >= deadline:
@@ -360,14 +360,14 @@ cdef class RingBase:
         """Skips what a dead producer left at our position: `tail` first, then who lives, then the judgement."""
         cdef mv_ring *r = &self.handle.ring
         cdef uint64_t alive = 0, now = mv_monotonic_ns(), before = r.pos
-        cdef int row, rc
+        cdef int slot, rc
         if mv_lossy_tail(r) == r.pos or now - self.asked < ASK_NS:
-            return MV_RING_HOLE
+            return MV_RING_GAP
         self.asked = now
-        mv_mpsc_hole(r)
-        for row in range(MV_RING_ROWS):
-            if mv_ring_seated(r, row) and byte_locked(self.segment, LOCK_ROW + row):
-                alive |= <uint64_t>1 << row
+        mv_mpsc_measure_gap(r)
+        for slot in range(MV_RING_SLOTS):
+            if mv_ring_slot_owner(r, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
+                alive |= <uint64_t>1 << slot
         rc = mv_mpsc_unblock(r, alive)
         if rc == MV_RING_CORRUPT:
             raise self.corrupt()

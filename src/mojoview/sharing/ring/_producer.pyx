@@ -126,7 +126,7 @@ cdef class RingWriter(RingBase):
         """
         cdef mv_ring *r = &self.handle.ring
         cdef uint64_t seq = 0, begin = 0, done = 0, part, stamp = mv_ring_now(r.ctl)
-        cdef uint64_t step = min(mv_largest(r), r.capacity // 4 - 64)
+        cdef uint64_t step = min(mv_max_payload(r), r.capacity // 4 - 64)
         cdef int rc, flags
         while done < n:
             part = min(step, n - done)
@@ -189,7 +189,7 @@ cdef class RingWriter(RingBase):
         stride = n
         r = &self.handle.ring
         src = <const uint8_t *>lease.buffer.buf
-        if n > <int64_t>mv_largest(r):
+        if n > <int64_t>mv_max_payload(r):
             for k in range(count):
                 try:
                     done += self.write_bytes(src + k * n, n, kind, timeout) is not None
@@ -291,7 +291,7 @@ cdef class RingWriter(RingBase):
         cdef uint64_t n = whole(nbytes, "claim(nbytes)")
         if self.record_bytes and n % self.record_bytes:
             raise ShapeError(f"claim: expected whole records of {self.record_bytes} bytes, got {n} bytes")
-        if n > mv_largest(self.ring("claim")):
+        if n > mv_max_payload(self.ring("claim")):
             raise ShapeError(f"claim: {n} bytes are more than a frame holds, {self.max_frame}; write() fragments")
         return make_claim(self, n, frame_type(type), timeout)
 

@@ -14,14 +14,14 @@
 
 /* Frames below the floor may be torn. In a lossless ring only what the consumer gave back is overwritten. RLX: after a fence. */
 static inline uint64_t mv_lossy_floor(const mv_ring *r) {
-    if (r->mode == MV_RING_SPSC) return mv_ld(&r->ctl->head, memory_order_relaxed);
-    if (r->mode == MV_RING_MPSC) return mv_ld(&r->ctl->consumed, memory_order_relaxed);
-    return mv_ld(&r->ctl->claim, memory_order_relaxed) - r->capacity;
+    if (r->mode == MV_RING_SPSC) return mv_atomic_load(&r->ctl->head, memory_order_relaxed);
+    if (r->mode == MV_RING_MPSC) return mv_atomic_load(&r->ctl->consumed, memory_order_relaxed);
+    return mv_atomic_load(&r->ctl->claim, memory_order_relaxed) - r->capacity;
 }
 
 /* ACQ: the frames before `tail` are complete. Rounded down: a damaged tail must not lead off the grid of frames. */
 static inline uint64_t mv_lossy_tail(const mv_ring *r) {
-    return mv_ld(&r->ctl->tail, memory_order_acquire) & ~(uint64_t)(MV_RING_LINE - 1);
+    return mv_atomic_load(&r->ctl->tail, memory_order_acquire) & ~(uint64_t)(MV_RING_LINE - 1);
 }
 
 static inline int mv_lossy_torn(const mv_ring *r, uint64_t pos) {
@@ -31,29 +31,29 @@ static inline int mv_lossy_torn(const mv_ring *r, uint64_t pos) {
 
 /* A producer starts, or takes over, at the published tail. `claim` is never lowered: what its predecessor tore stays torn. */
 static inline int mv_lossy_produce(mv_ring *r) {
-    int rc = mv_mark_read(r, &r->tail, &r->next_seq, &r->bytes);
+    int rc = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes);
     return rc ? rc : r->tail & (MV_RING_LINE - 1) ? MV_RING_CORRUPT : MV_RING_OK;
 }
 
-static inline void mv_lossy_seal(mv_ring *r, uint64_t pos, mv_head *h) {
-    h->check = mv_head_check(h, pos);
-    mv_words_in(r->data + (pos & r->mask), (const uint8_t *)h, sizeof *h);
+static inline void mv_lossy_seal(mv_ring *r, uint64_t pos, mv_ring_header *h) {
+    h->check = mv_header_check(h, pos);
+    mv_copy_to_shared(r->data + (pos & r->mask), (const uint8_t *)h, sizeof *h);
 }
 
 /* Writes a frame with the number `seq`, which is at least next_seq; visible after mv_lossy_publish. */
 static inline int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t seq, uint64_t t_ns) {
-    if (n > mv_largest(r)) return MV_RING_TOO_BIG;
+    if (n > mv_max_payload(r)) return MV_RING_TOO_BIG;
     uint64_t rec = mv_record_bytes(n + MV_RING_HEADER), pad = mv_padding(r, r->tail, rec), claim = r->tail + pad + rec;
-    if ((int64_t)(claim - mv_ld(&r->ctl->claim, memory_order_relaxed)) > 0) mv_st(&r->ctl->claim, claim, memory_order_relaxed);
+    if ((int64_t)(claim - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0) mv_atomic_store(&r->ctl->claim, claim, memory_order_relaxed);
     atomic_thread_fence(memory_order_release); /* the claim before every word of the frame */
     if (pad) {
-        mv_head h = {mv_head_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, 0), 0, 0, 0, 0};
+        mv_ring_header h = {mv_header_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, 0), 0, 0, 0, 0};
         mv_lossy_seal(r, r->tail, &h);
         r->tail += pad;
     }
-    mv_head h = {mv_head_word((uint32_t)(n + MV_RING_HEADER), type, flags, 0), seq, t_ns, 0, 0};
+    mv_ring_header h = {mv_header_word((uint32_t)(n + MV_RING_HEADER), type, flags, 0), seq, t_ns, 0, 0};
     if (flags & MV_FLAG_CRC) h.crc = mv_crc32c(0, src, n);
-    mv_words_in(r->data + (r->tail & r->mask) + MV_RING_HEADER, src, n);
+    mv_copy_to_shared(r->data + (r->tail & r->mask) + MV_RING_HEADER, src, n);
     mv_lossy_seal(r, r->tail, &h);
     r->tail += rec;
     r->bytes += n;
@@ -63,24 +63,24 @@ static inline int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int
 
 /* REL: the frames before they can be seen. */
 static inline void mv_lossy_publish(mv_ring *r) {
-    mv_mark_tail(r, r->tail);
-    mv_st(&r->ctl->tail, r->tail, memory_order_release);
+    mv_record_tail(r, r->tail);
+    mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release);
 }
 
 static inline int mv_lossy_available(mv_ring *r) { return mv_lossy_tail(r) == r->pos ? MV_RING_EMPTY : MV_RING_OK; }
 
 /* Header at `pos`: 0 = good, MV_RING_LAPPED, or the fault. */
-static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_frame *f) {
-    mv_head h;
-    mv_words_out((uint8_t *)&h, r->data + (pos & r->mask), sizeof h);
-    int fault = mv_judge(r, &h, pos, limit, f);
+static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_ring_frame *f) {
+    mv_ring_header h;
+    mv_copy_from_shared((uint8_t *)&h, r->data + (pos & r->mask), sizeof h);
+    int fault = mv_validate_header(r, &h, pos, limit, f);
     return mv_lossy_torn(r, pos) ? MV_RING_LAPPED : fault;
 }
 
 /* The first good frame from `from` on, or the tail. */
 static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
     uint64_t tail = mv_lossy_tail(r);
-    mv_frame f;
+    mv_ring_frame f;
     from &= ~(uint64_t)(MV_RING_LINE - 1);
     if (tail - from > r->capacity) return tail;
     for (; from != tail; from += MV_RING_LINE)
@@ -90,7 +90,7 @@ static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
 
 static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
     r->pos = mv_lossy_find(r, from);
-    r->excused = 1;
+    r->gap_expected = 1;
     r->resyncs++;
 }
 
@@ -105,10 +105,10 @@ static inline uint64_t mv_lossy_oldest(mv_ring *r) {
 /* A reader starts at the newest frame, and knows which number comes next; or at the oldest. */
 static inline int mv_lossy_attach(mv_ring *r, int oldest) {
     uint64_t bytes;
-    r->known = r->excused = 0;
+    r->expected_valid = r->gap_expected = 0;
     if (oldest) {
         r->pos = mv_lossy_oldest(r);
-        if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST) mv_follow_from_start(r); /* even if the first is damaged */
+        if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST) mv_expect_from_start(r); /* even if the first is damaged */
         else r->pos = mv_lossy_find(r, r->pos);
         return MV_RING_OK;
     }
@@ -116,21 +116,21 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
         r->pos = mv_lossy_tail(r);
         return MV_RING_OK;
     }
-    r->known = 1;
-    int rc = mv_mark_read(r, &r->pos, &r->expected[0], &bytes);
+    r->expected_valid = 1;
+    int rc = mv_read_tail_record(r, &r->pos, &r->expected[0], &bytes);
     if (rc == MV_RING_OK) r->pos &= ~(uint64_t)(MV_RING_LINE - 1);
     return rc;
 }
 
-/* Copies the next frame's payload to `dst`. MV_RING_ROOM: it needs f->length bytes. MV_RING_LAPPED: overwritten before it was read;
+/* Copies the next frame's payload to `dst`. MV_RING_SHORT_BUFFER: it needs f->length bytes. MV_RING_LAPPED: overwritten before it was read;
    the reader goes on in the middle of what there is. */
-static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f) {
+static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring_frame *f) {
     for (;;) {
         uint64_t tail = mv_lossy_tail(r);
         if (tail == r->pos) return MV_RING_EMPTY;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, f);
         if (r->mode == MV_RING_MPSC && fault > 0) {
-            int32_t length = (int32_t)(uint32_t)mv_ld((const _Atomic uint64_t *)(r->data + (r->pos & r->mask)), memory_order_relaxed);
+            int32_t length = (int32_t)(uint32_t)mv_atomic_load((const _Atomic uint64_t *)(r->data + (r->pos & r->mask)), memory_order_relaxed);
             if (length <= 0) return MV_RING_EMPTY; /* not committed yet; RLX: a hint */
         }
         if (fault == MV_RING_LAPPED) {
@@ -142,24 +142,24 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_fram
             mv_lossy_jump(r, here + MV_RING_LINE);
             uint64_t until = r->pos;
             r->pos = here;
-            return mv_report(r, 0, fault, until);
+            return mv_report_break(r, 0, fault, until);
         }
         uint64_t rec = mv_record_bytes(f->length + MV_RING_HEADER);
         if (f->type == MV_FRAME_PAD || f->type == MV_FRAME_ABORTED) {
             r->pos += rec;
             continue;
         }
-        if (f->length > room) return MV_RING_ROOM;
-        mv_words_out(dst, f->payload, f->length);
+        if (f->length > room) return MV_RING_SHORT_BUFFER;
+        mv_copy_from_shared(dst, f->payload, f->length);
         if (mv_lossy_torn(r, here)) {
             mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2);
             return MV_RING_LAPPED;
         }
         f->payload = dst;
-        fault = mv_follow(r, f);
-        if (fault) return mv_report(r, mv_seat(r, f), fault, here);
+        fault = mv_check_sequence(r, f);
+        if (fault) return mv_report_break(r, mv_source_slot(r, f), fault, here);
         if ((f->flags & MV_FLAG_CRC) && mv_crc32c(0, dst, f->length) != f->crc)
-            return mv_report_payload(r, f);
+            return mv_report_bad_payload(r, f);
         r->pos += rec;
         return MV_RING_OK;
     }
@@ -169,7 +169,7 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_fram
 static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
     mv_lossy_attach(r, 1);
     for (;;) {
-        mv_frame f;
+        mv_ring_frame f;
         uint64_t tail = mv_lossy_tail(r);
         if (tail == r->pos) break;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, &f);
@@ -180,25 +180,25 @@ static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
         if (f.type != MV_FRAME_PAD && (int64_t)(f.seq - seq) >= 0) break;
         r->pos += mv_record_bytes(f.length + MV_RING_HEADER);
     }
-    r->known = r->mode != MV_RING_MPSC;  /* what lies between `seq` and the first frame there is, is missed */
+    r->expected_valid = r->mode != MV_RING_MPSC;  /* what lies between `seq` and the first frame there is, is missed */
     r->expected[0] = seq;
-    r->excused = 1;
+    r->gap_expected = 1;
     return MV_RING_OK;
 }
 
 /* Recorder: where the recording really ends. Whole frames beyond the published tail count: the process died before it could say
    so, or the page with the tail reached the disk before theirs did not. Without a usable mark, walks from the oldest frame. */
 static inline int mv_recorder_recover(mv_ring *r) {
-    mv_frame f;
-    int marked = mv_mark_read(r, &r->tail, &r->next_seq, &r->bytes) == MV_RING_OK && !(r->tail & (MV_RING_LINE - 1));
+    mv_ring_frame f;
+    int marked = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes) == MV_RING_OK && !(r->tail & (MV_RING_LINE - 1));
     uint64_t walked = 0;
     if (!marked) {
         r->tail = mv_lossy_find(r, mv_lossy_oldest(r));
     }
     while (walked < r->capacity) {
-        mv_head h;
-        mv_words_out((uint8_t *)&h, r->data + (r->tail & r->mask), sizeof h);
-        if (mv_judge(r, &h, r->tail, r->capacity - walked, &f)) break;
+        mv_ring_header h;
+        mv_copy_from_shared((uint8_t *)&h, r->data + (r->tail & r->mask), sizeof h);
+        if (mv_validate_header(r, &h, r->tail, r->capacity - walked, &f)) break;
         if (f.type != MV_FRAME_PAD) {
             if (marked && (int64_t)(f.seq - r->next_seq) < 0) break;
             if ((f.flags & MV_FLAG_CRC) && mv_crc32c(0, f.payload, f.length) != f.crc) break;
@@ -209,7 +209,7 @@ static inline int mv_recorder_recover(mv_ring *r) {
         r->tail += mv_record_bytes(f.length + MV_RING_HEADER);
         walked += mv_record_bytes(f.length + MV_RING_HEADER);
     }
-    if ((int64_t)(r->tail - mv_ld(&r->ctl->claim, memory_order_relaxed)) > 0) mv_st(&r->ctl->claim, r->tail, memory_order_relaxed);
+    if ((int64_t)(r->tail - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0) mv_atomic_store(&r->ctl->claim, r->tail, memory_order_relaxed);
     mv_lossy_publish(r); /* RLX above: nobody else writes */
     return MV_RING_OK;
 }

@@ -6,8 +6,8 @@
    Nothing read from shared memory is believed: a length is taken into a local once and bounded before it is used, and a
    header counts only if its check, which covers the absolute position, is right. A frame of an earlier lap, or a header
    that lies in a payload, cannot pass for a frame. */
-#ifndef MOJOVIEW_RING_H
-#define MOJOVIEW_RING_H
+#ifndef MOJOVIEW_RING_LAYOUT_H
+#define MOJOVIEW_RING_LAYOUT_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #include "../crc32c.h"
 
-enum { MV_RING_LINE = 64, MV_RING_HEADER = 32, MV_RING_ROWS = 64, MV_RING_CTL_BYTES = 12288 };
+enum { MV_RING_LINE = 64, MV_RING_HEADER = 32, MV_RING_SLOTS = 64, MV_RING_CTL_BYTES = 12288 };
 enum { MV_RING_SPSC = 1, MV_RING_MPSC = 2, MV_RING_BROADCAST = 3, MV_RING_RECORDER = 4 };
 
 /* Frame types below 16 are the ring's own but for DATA; the user's begin at 16. */
@@ -25,29 +25,29 @@ enum { MV_FRAME_DATA = 1, MV_FRAME_PAD = 2, MV_FRAME_ABORTED = 3, MV_FRAME_USER 
 enum { MV_FLAG_BEGIN = 1, MV_FLAG_END = 2, MV_FLAG_WHOLE = 3, MV_FLAG_CRC = 4 };
 
 enum { MV_RING_OK = 0, MV_RING_EMPTY = -1, MV_RING_FULL = -2, MV_RING_TOO_BIG = -3, MV_RING_BROKEN = -4, MV_RING_LAPPED = -5,
-       MV_RING_CORRUPT = -6, MV_RING_HOLE = -7, MV_RING_ROOM = -8 };
+       MV_RING_CORRUPT = -6, MV_RING_GAP = -7, MV_RING_SHORT_BUFFER = -8 };
 enum { MV_BREAK_NONE = 0, MV_BREAK_HEADER, MV_BREAK_LENGTH, MV_BREAK_CRC, MV_BREAK_SEQUENCE };
 
 /* Where the sequence stood when `tail` had this value. Two, written in turn before `tail`: a producer that takes over from
    a dead one uses the one that names the published tail, whatever moment the other died at. */
-typedef struct { _Atomic uint64_t tail, next_seq, bytes; } mv_ring_mark;
+typedef struct { _Atomic uint64_t tail, next_seq, bytes; } mv_ring_tail_record;
 
-/* A seat of a producer (MPSC) or reader (broadcast). Its owner holds the segment's lock on the byte of the seat. */
+/* A slot of a producer (MPSC) or reader (broadcast). Its owner holds the segment's lock on the byte of the slot. */
 typedef struct {
     _Atomic uint32_t pid, epoch;    /* epoch: +1 whenever somebody sits down, so that a dead predecessor's claims are told apart */
     _Atomic uint64_t pos, need;     /* producer: the claim announced before `tail` is moved. reader: its position, for statistics */
     _Atomic uint64_t next_seq;      /* producer: its own count of frames */
     _Atomic uint64_t bytes, dropped, lost;
     uint8_t unused[128 - 56];
-} mv_ring_row;
+} mv_ring_slot;
 
-typedef struct { _Atomic uint32_t futex, waiters; uint8_t unused[120]; } mv_ring_park;
+typedef struct { _Atomic uint32_t futex, waiters; uint8_t unused[120]; } mv_ring_waitqueue;
 
 typedef struct {
     /* producer's lines */
     _Atomic uint64_t tail;          /* everything before it is published (MPSC: claimed) */
     _Atomic uint64_t claim;         /* broadcast: everything before `claim - capacity` may be torn */
-    mv_ring_mark mark[2];
+    mv_ring_tail_record tail_record[2];
     _Atomic uint64_t dropped;
     _Atomic uint32_t producer;      /* MV_SIDE_*, with pid */
     _Atomic uint32_t producer_pid;
@@ -58,12 +58,12 @@ typedef struct {
     _Atomic uint64_t frames, lost, broken, crc_errors, resyncs, unblocked;
     _Atomic uint32_t consumer, consumer_pid;
     uint8_t unused1[56];
-    mv_ring_park data, space;
+    mv_ring_waitqueue data, space;
     /* facts, written at creation */
     uint64_t start_pos, start_seq;
     uint64_t clock, tick_base, ns_base, ns_per_tick; /* 32.32 fixed point */
     uint8_t unused2[4096 - 560];
-    mv_ring_row row[MV_RING_ROWS];
+    mv_ring_slot slot[MV_RING_SLOTS];
 } mv_ring_ctl;
 
 enum { MV_SIDE_NONE = 0, MV_SIDE_ACTIVE = 1, MV_SIDE_CLOSED = 2 };
@@ -73,14 +73,14 @@ _Static_assert(offsetof(mv_ring_ctl, head) == 128, "the two sides share no cache
 _Static_assert(offsetof(mv_ring_ctl, data) == 256, "data parking");
 _Static_assert(offsetof(mv_ring_ctl, space) == 384, "space parking");
 _Static_assert(offsetof(mv_ring_ctl, start_pos) == 512, "facts");
-_Static_assert(offsetof(mv_ring_ctl, row) == 4096, "seats");
-_Static_assert(sizeof(mv_ring_row) == 128, "a seat is a line pair");
+_Static_assert(offsetof(mv_ring_ctl, slot) == 4096, "slots");
+_Static_assert(sizeof(mv_ring_slot) == 128, "a slot is a line pair");
 _Static_assert(sizeof(mv_ring_ctl) == MV_RING_CTL_BYTES, "control block");
 
 /* In memory, little-endian. `word`: bits 0-31 length with header (MPSC: the commit word; negative = claimed, 0 = empty),
-   32-39 type, 40-47 flags, 48-63 source (MPSC: seat in the low 6 bits, its epoch above; else 0). */
-typedef struct { uint64_t word, seq, t_ns; uint32_t crc, check; } mv_head;
-_Static_assert(sizeof(mv_head) == MV_RING_HEADER, "frame header");
+   32-39 type, 40-47 flags, 48-63 source (MPSC: slot in the low 6 bits, its epoch above; else 0). */
+typedef struct { uint64_t word, seq, t_ns; uint32_t crc, check; } mv_ring_header;
+_Static_assert(sizeof(mv_ring_header) == MV_RING_HEADER, "frame header");
 
 typedef struct {                    /* a frame that was found good */
     uint64_t pos, seq, t_ns;
@@ -88,9 +88,9 @@ typedef struct {                    /* a frame that was found good */
     uint32_t length, crc;
     uint8_t type, flags;
     uint16_t source;
-} mv_frame;
+} mv_ring_frame;
 
-typedef struct { uint64_t pos, seq; int seq_known, reason; } mv_break;
+typedef struct { uint64_t pos, seq; int seq_known, reason; } mv_ring_break;
 
 typedef struct {                    /* one process' handle; nobody else can change it */
     mv_ring_ctl *ctl;
@@ -101,54 +101,54 @@ typedef struct {                    /* one process' handle; nobody else can chan
     int observer;                   /* looks at a lossless ring without taking: the consumer's counters are not ours */
     /* producer */
     uint64_t tail, head_cache, next_seq, bytes;
-    int mark;                       /* the mark that names the published tail */
-    int row;                        /* MPSC: our seat */
-    unsigned source;                /* MPSC: seat and epoch */
+    int tail_record;                       /* the mark that names the published tail */
+    int slot;                        /* MPSC: our slot */
+    unsigned source;                /* MPSC: slot and epoch */
     /* consumer */
     uint64_t pos, tail_cache;
     uint64_t released;              /* everything before it was given back; at most `pos` */
-    uint64_t expected[MV_RING_ROWS];
-    uint64_t known;                 /* bit s: expected[s] is set */
+    uint64_t expected[MV_RING_SLOTS];
+    uint64_t expected_valid;                 /* bit s: expected[s] is set */
     int gaps_allowed;               /* a recording of a lossy stream keeps the stream's own numbers */
-    int excused;                    /* after a break or a lap the gap in the numbers is counted, not reported */
-    mv_break broken;
-    uint64_t hole_end;              /* MPSC: how far the hole at `pos` reaches */
+    int gap_expected;                    /* after a break or a lap the gap in the numbers is counted, not reported */
+    mv_ring_break broken;
+    uint64_t gap_end;              /* MPSC: how far the gap at `pos` reaches */
     uint64_t lost, resyncs;
 } mv_ring;
 
-static inline uint64_t mv_ld(const _Atomic uint64_t *p, memory_order order) { return atomic_load_explicit(p, order); }
-static inline void mv_st(_Atomic uint64_t *p, uint64_t v, memory_order order) { atomic_store_explicit(p, v, order); }
+static inline uint64_t mv_atomic_load(const _Atomic uint64_t *p, memory_order order) { return atomic_load_explicit(p, order); }
+static inline void mv_atomic_store(_Atomic uint64_t *p, uint64_t v, memory_order order) { atomic_store_explicit(p, v, order); }
 /* A counter with one writer: no read-modify-write, so no locked instruction. RLX: it orders nothing. */
-static inline void mv_bump(_Atomic uint64_t *p, uint64_t n) { mv_st(p, mv_ld(p, memory_order_relaxed) + n, memory_order_relaxed); }
+static inline void mv_count(_Atomic uint64_t *p, uint64_t n) { mv_atomic_store(p, mv_atomic_load(p, memory_order_relaxed) + n, memory_order_relaxed); }
 
 static inline uint64_t mv_record_bytes(uint64_t length) { return (length + MV_RING_LINE - 1) & ~(uint64_t)(MV_RING_LINE - 1); }
-static inline uint64_t mv_largest(const mv_ring *r) { return r->capacity / 2 - MV_RING_HEADER; } /* with padding it still fits */
+static inline uint64_t mv_max_payload(const mv_ring *r) { return r->capacity / 2 - MV_RING_HEADER; } /* with padding it still fits */
 
-static inline uint64_t mv_head_word(uint32_t length, int type, int flags, unsigned source) {
+static inline uint64_t mv_header_word(uint32_t length, int type, int flags, unsigned source) {
     return length | (uint64_t)(uint8_t)type << 32 | (uint64_t)(uint8_t)flags << 40 | (uint64_t)(uint16_t)source << 48;
 }
-static inline uint32_t mv_head_check(const mv_head *h, uint64_t pos) {
+static inline uint32_t mv_header_check(const mv_ring_header *h, uint64_t pos) {
     const uint64_t words[5] = {h->word, h->seq, h->t_ns, h->crc, pos};
     return mv_crc32c_words(words, 5);
 }
 
 /* Copies to and from memory that somebody else may be writing: relaxed 64-bit words, since a memcpy would be a data race. `shared` is
    aligned to 8, and the words of a frame's last bytes belong to its record. */
-static inline void mv_words_out(uint8_t *dst, const uint8_t *shared, uint64_t n) {
+static inline void mv_copy_from_shared(uint8_t *dst, const uint8_t *shared, uint64_t n) {
     const _Atomic uint64_t *words = (const _Atomic uint64_t *)shared;
-    for (; n >= 8; n -= 8, dst += 8) mv_store64(dst, mv_ld(words++, memory_order_relaxed));
+    for (; n >= 8; n -= 8, dst += 8) mv_store64(dst, mv_atomic_load(words++, memory_order_relaxed));
     if (n) {
-        uint64_t word = mv_ld(words, memory_order_relaxed);
+        uint64_t word = mv_atomic_load(words, memory_order_relaxed);
         memcpy(dst, &word, n);
     }
 }
-static inline void mv_words_in(uint8_t *shared, const uint8_t *src, uint64_t n) {
+static inline void mv_copy_to_shared(uint8_t *shared, const uint8_t *src, uint64_t n) {
     _Atomic uint64_t *words = (_Atomic uint64_t *)shared;
-    for (; n >= 8; n -= 8, src += 8) mv_st(words++, mv_load64(src), memory_order_relaxed);
+    for (; n >= 8; n -= 8, src += 8) mv_atomic_store(words++, mv_load64(src), memory_order_relaxed);
     if (n) {
         uint64_t word = 0;
         memcpy(&word, src, n);
-        mv_st(words, word, memory_order_relaxed);
+        mv_atomic_store(words, word, memory_order_relaxed);
     }
 }
 
@@ -159,10 +159,10 @@ static inline uint64_t mv_padding(const mv_ring *r, uint64_t tail, uint64_t rec)
 }
 
 /* Judges the header `h` that was found at `pos` with `limit` bytes known to be written from there. */
-static inline int mv_judge(const mv_ring *r, const mv_head *h, uint64_t pos, uint64_t limit, mv_frame *f) {
+static inline int mv_validate_header(const mv_ring *r, const mv_ring_header *h, uint64_t pos, uint64_t limit, mv_ring_frame *f) {
     uint32_t length = (uint32_t)h->word;
     uint64_t rest = r->capacity - (pos & r->mask), rec = mv_record_bytes(length);
-    if (h->check != mv_head_check(h, pos)) return MV_BREAK_HEADER;
+    if (h->check != mv_header_check(h, pos)) return MV_BREAK_HEADER;
     f->type = (uint8_t)(h->word >> 32);
     if (length < MV_RING_HEADER || rec > limit || rec > rest || (f->type == MV_FRAME_PAD && rec != rest)) return MV_BREAK_LENGTH;
     f->flags = (uint8_t)(h->word >> 40);
@@ -176,21 +176,21 @@ static inline int mv_judge(const mv_ring *r, const mv_head *h, uint64_t pos, uin
     return MV_BREAK_NONE;
 }
 
-static inline unsigned mv_seat(const mv_ring *r, const mv_frame *f) { return r->mode == MV_RING_MPSC ? f->source & 63u : 0; }
+static inline unsigned mv_source_slot(const mv_ring *r, const mv_ring_frame *f) { return r->mode == MV_RING_MPSC ? f->source & 63u : 0; }
 
 /* The numbers of one source follow each other. A gap is reported once, unless a break or a lap explains it, and counted at the
    frame after it. In a recording a gap forward is the recorded stream's own. A number that goes back is no gap. */
-static inline int mv_follow(mv_ring *r, const mv_frame *f) {
-    unsigned s = mv_seat(r, f);
-    uint64_t gap = r->known >> s & 1 ? f->seq - r->expected[s] : 0;
+static inline int mv_check_sequence(mv_ring *r, const mv_ring_frame *f) {
+    unsigned s = mv_source_slot(r, f);
+    uint64_t gap = r->expected_valid >> s & 1 ? f->seq - r->expected[s] : 0;
     int forward = gap < UINT64_C(1) << 63;
-    if (gap && !r->excused && !(r->gaps_allowed && forward)) {
-        r->excused = 1;
+    if (gap && !r->gap_expected && !(r->gaps_allowed && forward)) {
+        r->gap_expected = 1;
         return MV_BREAK_SEQUENCE;
     }
     if (forward) r->lost += gap;
-    r->excused = 0;
-    r->known |= UINT64_C(1) << s;
+    r->gap_expected = 0;
+    r->expected_valid |= UINT64_C(1) << s;
     r->expected[s] = f->seq + 1;
     return MV_BREAK_NONE;
 }
@@ -199,76 +199,76 @@ static inline int mv_follow(mv_ring *r, const mv_frame *f) {
 static inline uint64_t mv_ring_start(const mv_ring *r) { return r->ctl->start_pos & ~(uint64_t)(MV_RING_LINE - 1); }
 
 /* A consumer at the very beginning knows every source's first number. */
-static inline void mv_follow_from_start(mv_ring *r) {
+static inline void mv_expect_from_start(mv_ring *r) {
     int begins = r->pos == mv_ring_start(r);
-    for (int s = 0; s < MV_RING_ROWS; s++) r->expected[s] = begins ? r->ctl->start_seq : 0;
-    r->known = begins ? ~UINT64_C(0) : 0;
+    for (int s = 0; s < MV_RING_SLOTS; s++) r->expected[s] = begins ? r->ctl->start_seq : 0;
+    r->expected_valid = begins ? ~UINT64_C(0) : 0;
 }
 
 /* What the caller of a read is told about a frame that is none; `until` is where reading goes on. */
-static inline int mv_report(mv_ring *r, unsigned seat, int reason, uint64_t until) {
+static inline int mv_report_break(mv_ring *r, unsigned slot, int reason, uint64_t until) {
     r->broken.pos = r->pos;
-    r->broken.seq = r->expected[seat];
-    r->broken.seq_known = r->known >> seat & 1;
+    r->broken.seq = r->expected[slot];
+    r->broken.seq_known = r->expected_valid >> slot & 1;
     r->broken.reason = reason;
     r->pos = until;
     return MV_RING_BROKEN;
 }
 
 /* The header is good, the payload is not: it is known which frame this was. */
-static inline int mv_report_payload(mv_ring *r, const mv_frame *f) {
+static inline int mv_report_bad_payload(mv_ring *r, const mv_ring_frame *f) {
     r->pos = f->pos;
-    mv_report(r, mv_seat(r, f), MV_BREAK_CRC, f->pos + mv_record_bytes(f->length + MV_RING_HEADER));
+    mv_report_break(r, mv_source_slot(r, f), MV_BREAK_CRC, f->pos + mv_record_bytes(f->length + MV_RING_HEADER));
     r->broken.seq = f->seq;
     return MV_RING_BROKEN;
 }
 
 /* A peek meets a bad payload. Tells of the `n` good frames first: then this one is judged again. */
-static inline int mv_refuse_payload(mv_ring *r, const mv_frame *f, int n) {
-    if (n == 0) return mv_report_payload(r, f);
-    r->expected[mv_seat(r, f)] = f->seq;
+static inline int mv_defer_bad_payload(mv_ring *r, const mv_ring_frame *f, int n) {
+    if (n == 0) return mv_report_bad_payload(r, f);
+    r->expected[mv_source_slot(r, f)] = f->seq;
     return n;
 }
 
-static inline int mv_payload_good(const mv_frame *f) { return !(f->flags & MV_FLAG_CRC) || mv_crc32c(0, f->payload, f->length) == f->crc; }
-static inline int mv_is_fragment(const mv_frame *f) { return (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE; }
+static inline int mv_payload_valid(const mv_ring_frame *f) { return !(f->flags & MV_FLAG_CRC) || mv_crc32c(0, f->payload, f->length) == f->crc; }
+static inline int mv_is_fragment(const mv_ring_frame *f) { return (f->flags & MV_FLAG_WHOLE) != MV_FLAG_WHOLE; }
 
 /* The next valid header after a bad one (with many producers also a claim), or the tail that was seen last. */
 static inline uint64_t mv_resync(mv_ring *r) {
     uint64_t q = r->pos;
-    mv_frame f;
-    mv_head h;
+    mv_ring_frame f;
+    mv_ring_header h;
     do {
         q += MV_RING_LINE;
         if (q == r->tail_cache) break;
-        mv_words_out((uint8_t *)&h, r->data + (q & r->mask), sizeof h);
-        if (r->mode == MV_RING_MPSC && (int32_t)(uint32_t)h.word < 0 && h.check == mv_head_check(&h, q)) break;
-    } while (mv_judge(r, &h, q, r->tail_cache - q, &f));
-    r->excused = 1;
+        mv_copy_from_shared((uint8_t *)&h, r->data + (q & r->mask), sizeof h);
+        if (r->mode == MV_RING_MPSC && (int32_t)(uint32_t)h.word < 0 && h.check == mv_header_check(&h, q)) break;
+    } while (mv_validate_header(r, &h, q, r->tail_cache - q, &f));
+    r->gap_expected = 1;
     r->resyncs++;
     return q;
 }
 
 /* Notes where the sequence stands before `tail` is published. RLX: the release of `tail` that follows covers them. */
-static inline void mv_mark_tail(mv_ring *r, uint64_t tail) {
-    mv_ring_mark *mark = &r->ctl->mark[r->mark ^= 1];
-    mv_st(&mark->next_seq, r->next_seq, memory_order_relaxed);
-    mv_st(&mark->bytes, r->bytes, memory_order_relaxed);
-    mv_st(&mark->tail, tail, memory_order_relaxed);
+static inline void mv_record_tail(mv_ring *r, uint64_t tail) {
+    mv_ring_tail_record *record = &r->ctl->tail_record[r->tail_record ^= 1];
+    mv_atomic_store(&record->next_seq, r->next_seq, memory_order_relaxed);
+    mv_atomic_store(&record->bytes, r->bytes, memory_order_relaxed);
+    mv_atomic_store(&record->tail, tail, memory_order_relaxed);
 }
 
 /* Reads the mark of the published tail. Exact at rest and, in a broadcast ring, beside a running writer: there a release fence
    lies between one publication and the marks of the next, so a mark that was overwritten shows in the reloaded tail. */
-static inline int mv_mark_read(mv_ring *r, uint64_t *tail, uint64_t *next_seq, uint64_t *bytes) {
+static inline int mv_read_tail_record(mv_ring *r, uint64_t *tail, uint64_t *next_seq, uint64_t *bytes) {
     for (int attempt = 0; attempt < 1000; attempt++) {
-        *tail = mv_ld(&r->ctl->tail, memory_order_acquire);
+        *tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);
         for (int k = 0; k < 2; k++) {
-            mv_ring_mark *mark = &r->ctl->mark[k];
-            if (mv_ld(&mark->tail, memory_order_relaxed) != *tail) continue;
-            *next_seq = mv_ld(&mark->next_seq, memory_order_relaxed);
-            *bytes = mv_ld(&mark->bytes, memory_order_relaxed);
+            mv_ring_tail_record *record = &r->ctl->tail_record[k];
+            if (mv_atomic_load(&record->tail, memory_order_relaxed) != *tail) continue;
+            *next_seq = mv_atomic_load(&record->next_seq, memory_order_relaxed);
+            *bytes = mv_atomic_load(&record->bytes, memory_order_relaxed);
             atomic_thread_fence(memory_order_acquire);
-            if (mv_ld(&r->ctl->tail, memory_order_relaxed) == *tail) return r->mark = k, MV_RING_OK;
+            if (mv_atomic_load(&r->ctl->tail, memory_order_relaxed) == *tail) return r->tail_record = k, MV_RING_OK;
         }
     }
     return MV_RING_CORRUPT;
@@ -279,9 +279,9 @@ static inline void mv_ring_format(mv_ring_ctl *ctl, uint64_t start, uint64_t seq
     ctl->start_pos = start;
     ctl->start_seq = seq;
     ctl->tail = ctl->claim = ctl->head = ctl->consumed = start;
-    ctl->mark[0].tail = ctl->mark[1].tail = start;
-    ctl->mark[0].next_seq = ctl->mark[1].next_seq = seq;
-    for (int row = 0; row < MV_RING_ROWS; row++) ctl->row[row].next_seq = seq;
+    ctl->tail_record[0].tail = ctl->tail_record[1].tail = start;
+    ctl->tail_record[0].next_seq = ctl->tail_record[1].next_seq = seq;
+    for (int slot = 0; slot < MV_RING_SLOTS; slot++) ctl->slot[slot].next_seq = seq;
 }
 
 /* A handle on a ring whose payload has `bytes` bytes. The facts come from the segment's header, which has a checksum. */
@@ -297,7 +297,7 @@ static inline int mv_ring_open(mv_ring *r, void *payload, uint64_t bytes, uint64
     r->mode = mode;
     r->crc = crc;
     r->gaps_allowed = mode == MV_RING_RECORDER;
-    r->row = -1;
+    r->slot = -1;
     return MV_RING_OK;
 }
 

@@ -1,6 +1,6 @@
 /* ring_io.h: the operations of a handle whatever its mode. */
-#ifndef MOJOVIEW_RING_IO_H
-#define MOJOVIEW_RING_IO_H
+#ifndef MOJOVIEW_RING_OPERATIONS_H
+#define MOJOVIEW_RING_OPERATIONS_H
 
 #include "broadcast.h"
 #include "timestamps.h"
@@ -19,7 +19,7 @@ static int mv_ring_has_room(mv_ring *r, uint64_t n) {
     uint64_t rec = mv_record_bytes(n + MV_RING_HEADER);
     if (mv_ring_lossy(r)) return MV_RING_OK;
     if (r->mode == MV_RING_SPSC) return mv_spsc_room(r, mv_padding(r, r->tail, rec) + rec);
-    uint64_t head = mv_ld(&r->ctl->head, memory_order_relaxed), tail = mv_ld(&r->ctl->tail, memory_order_relaxed); /* a hint */
+    uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_relaxed), tail = mv_atomic_load(&r->ctl->tail, memory_order_relaxed); /* a hint */
     return tail + mv_padding(r, tail, rec) + rec - head <= r->capacity ? MV_RING_OK : MV_RING_FULL;
 }
 
@@ -79,7 +79,7 @@ static inline int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t c
 }
 
 /* Frames in place (SPSC, MPSC). */
-static inline int mv_ring_peek(mv_ring *r, mv_frame *out, int max, int verify) {
+static inline int mv_ring_peek(mv_ring *r, mv_ring_frame *out, int max, int verify) {
     return r->mode == MV_RING_SPSC ? mv_spsc_peek(r, out, max, verify) : mv_mpsc_peek(r, out, max, verify);
 }
 /* The bytes before `upto` go back: also of frames that peek passed over without handing them out. */
@@ -89,20 +89,20 @@ static inline void mv_ring_release(mv_ring *r, uint64_t upto) {
 }
 
 /* Back to a frame that was peeked at and is not taken. */
-static inline void mv_ring_put_back(mv_ring *r, const mv_frame *f) {
-    r->expected[mv_seat(r, f)] = f->seq;
+static inline void mv_ring_unread(mv_ring *r, const mv_ring_frame *f) {
+    r->expected[mv_source_slot(r, f)] = f->seq;
     r->pos = f->pos;
 }
 
-/* Copies the next message and gives back everything up to it. MV_RING_ROOM: a fragment, or larger than `room`; it stays. */
-static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f) {
+/* Copies the next message and gives back everything up to it. MV_RING_SHORT_BUFFER: a fragment, or larger than `room`; it stays. */
+static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring_frame *f) {
     int rc = mv_ring_peek(r, f, 1, 0);
     if (rc <= 0) return rc;
-    if (mv_is_fragment(f) || f->length > room) return mv_ring_put_back(r, f), MV_RING_ROOM;
+    if (mv_is_fragment(f) || f->length > room) return mv_ring_unread(r, f), MV_RING_SHORT_BUFFER;
     if (!(f->flags & MV_FLAG_CRC)) {
         memcpy(dst, f->payload, f->length);
     } else if (mv_crc32c_copy(0, dst, f->payload, f->length) != f->crc) {
-        return mv_report_payload(r, f);
+        return mv_report_bad_payload(r, f);
     }
     mv_ring_release(r, r->pos);
     return MV_RING_OK;
@@ -111,22 +111,22 @@ static inline int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame
 /* Copies whole frames of exactly `n` bytes to consecutive rows; returns how many, and stops before any other frame. Payloads are
    checked while they are copied. They go back. `last` is the last frame taken. */
 static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride,
-                                        mv_frame *last) {
+                                        mv_ring_frame *last) {
     int64_t done = 0;
     int rc = MV_RING_EMPTY;
     while (done < count) {
-        mv_frame frames[32];
+        mv_ring_frame frames[32];
         int want = count - done < 32 ? (int)(count - done) : 32;
         rc = mv_ring_peek(r, frames, want, 0);
         if (rc == MV_RING_BROKEN && done) { /* the good ones first: the next call finds it again */
             r->pos = r->broken.pos;
-            r->excused = 0;
+            r->gap_expected = 0;
             if (r->broken.reason != MV_BREAK_SEQUENCE) r->resyncs--;
         }
         if (rc <= 0) break;
         int k = 0;
         for (; k < rc; k++) {
-            mv_frame *f = &frames[k];
+            mv_ring_frame *f = &frames[k];
             uint8_t *row = dst + (done + k) * stride;
             if (f->length != n || mv_is_fragment(f)) break;
             if (!(f->flags & MV_FLAG_CRC)) memcpy(row, f->payload, n);
@@ -135,11 +135,11 @@ static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count,
         }
         done += k;
         if (k < rc) { /* back to the frame that was not taken; a plain read judges it */
-            for (int j = rc - 1; j >= k; j--) mv_ring_put_back(r, &frames[j]);
-            rc = MV_RING_ROOM;
+            for (int j = rc - 1; j >= k; j--) mv_ring_unread(r, &frames[j]);
+            rc = MV_RING_SHORT_BUFFER;
         }
         if (r->pos != r->released) mv_ring_release(r, r->pos);
-        if (rc == MV_RING_ROOM) break;
+        if (rc == MV_RING_SHORT_BUFFER) break;
     }
     return done ? done : rc;
 }
@@ -159,22 +159,22 @@ static inline void mv_ring_set_side(mv_ring *r, int side, int state, uint32_t pi
     atomic_store_explicit(side == MV_PRODUCER ? &r->ctl->producer : &r->ctl->consumer, (uint32_t)state, memory_order_release);
     mv_ring_wake(side == MV_PRODUCER ? &r->ctl->data : &r->ctl->space);
 }
-static inline uint32_t mv_ring_seated(const mv_ring *r, int row) { /* ACQ: with the claims of whoever sits there */
-    return atomic_load_explicit(&r->ctl->row[row].pid, memory_order_acquire);
+static inline uint32_t mv_ring_slot_owner(const mv_ring *r, int slot) { /* ACQ: with the claims of whoever sits there */
+    return atomic_load_explicit(&r->ctl->slot[slot].pid, memory_order_acquire);
 }
-static inline void mv_ring_stand_up(mv_ring *r) { /* REL: after our last commit */
-    if (r->row >= 0) atomic_store_explicit(&r->ctl->row[r->row].pid, 0, memory_order_release);
-    r->row = -1;
+static inline void mv_ring_release_slot(mv_ring *r) { /* REL: after our last commit */
+    if (r->slot >= 0) atomic_store_explicit(&r->ctl->slot[r->slot].pid, 0, memory_order_release);
+    r->slot = -1;
 }
-/* A broadcast reader's seat: where it stands and what it missed, for others to see. */
-static inline void mv_ring_watch(mv_ring *r, int row, uint32_t pid) {
-    r->row = row;
-    atomic_store_explicit(&r->ctl->row[row].pid, pid, memory_order_relaxed);
+/* A broadcast reader's slot: where it stands and what it missed, for others to see. */
+static inline void mv_ring_assign_slot(mv_ring *r, int slot, uint32_t pid) {
+    r->slot = slot;
+    atomic_store_explicit(&r->ctl->slot[slot].pid, pid, memory_order_relaxed);
 }
-static inline void mv_ring_show(mv_ring *r) { /* RLX: statistics */
-    if (r->row < 0 || !mv_ring_lossy(r)) return;
-    mv_st(&r->ctl->row[r->row].pos, r->pos, memory_order_relaxed);
-    mv_st(&r->ctl->row[r->row].lost, r->lost, memory_order_relaxed);
+static inline void mv_ring_publish_position(mv_ring *r) { /* RLX: statistics */
+    if (r->slot < 0 || !mv_ring_lossy(r)) return;
+    mv_atomic_store(&r->ctl->slot[r->slot].pos, r->pos, memory_order_relaxed);
+    mv_atomic_store(&r->ctl->slot[r->slot].lost, r->lost, memory_order_relaxed);
 }
 
 /* RLX throughout: each number is one word that one side writes; they need not belong to one moment. */
@@ -182,43 +182,43 @@ typedef struct {
     uint64_t tail, head, written, bytes, dropped, frames, lost, broken, crc_errors, resyncs, unblocked;
     uint32_t producer_pid, consumer_pid, data_waiters, space_waiters;
     int producer, consumer;
-} mv_ring_numbers;
+} mv_ring_stats;
 
-static inline void mv_ring_look(mv_ring *r, mv_ring_numbers *n) {
+static inline void mv_ring_read_stats(mv_ring *r, mv_ring_stats *n) {
     mv_ring_ctl *c = r->ctl;
     const memory_order rlx = memory_order_relaxed;
-    int newest = (int64_t)(mv_ld(&c->mark[1].tail, rlx) - mv_ld(&c->mark[0].tail, rlx)) > 0;
+    int newest = (int64_t)(mv_atomic_load(&c->tail_record[1].tail, rlx) - mv_atomic_load(&c->tail_record[0].tail, rlx)) > 0;
     memset(n, 0, sizeof *n);
-    n->tail = mv_ld(&c->tail, rlx), n->head = mv_ld(&c->head, rlx);
-    n->written = mv_ld(&c->mark[newest].next_seq, rlx) - c->start_seq, n->bytes = mv_ld(&c->mark[newest].bytes, rlx);
-    n->dropped = mv_ld(&c->dropped, rlx);
+    n->tail = mv_atomic_load(&c->tail, rlx), n->head = mv_atomic_load(&c->head, rlx);
+    n->written = mv_atomic_load(&c->tail_record[newest].next_seq, rlx) - c->start_seq, n->bytes = mv_atomic_load(&c->tail_record[newest].bytes, rlx);
+    n->dropped = mv_atomic_load(&c->dropped, rlx);
     if (r->mode == MV_RING_MPSC)
-        for (int row = 0; row < MV_RING_ROWS; row++) {
-            n->written += mv_ld(&c->row[row].next_seq, rlx) - c->start_seq;
-            n->bytes += mv_ld(&c->row[row].bytes, rlx);
-            n->dropped += mv_ld(&c->row[row].dropped, rlx);
+        for (int slot = 0; slot < MV_RING_SLOTS; slot++) {
+            n->written += mv_atomic_load(&c->slot[slot].next_seq, rlx) - c->start_seq;
+            n->bytes += mv_atomic_load(&c->slot[slot].bytes, rlx);
+            n->dropped += mv_atomic_load(&c->slot[slot].dropped, rlx);
         }
-    n->frames = mv_ld(&c->frames, rlx), n->lost = mv_ld(&c->lost, rlx), n->broken = mv_ld(&c->broken, rlx);
-    n->crc_errors = mv_ld(&c->crc_errors, rlx), n->resyncs = mv_ld(&c->resyncs, rlx), n->unblocked = mv_ld(&c->unblocked, rlx);
+    n->frames = mv_atomic_load(&c->frames, rlx), n->lost = mv_atomic_load(&c->lost, rlx), n->broken = mv_atomic_load(&c->broken, rlx);
+    n->crc_errors = mv_atomic_load(&c->crc_errors, rlx), n->resyncs = mv_atomic_load(&c->resyncs, rlx), n->unblocked = mv_atomic_load(&c->unblocked, rlx);
     n->producer_pid = mv_ring_side_pid(r, MV_PRODUCER), n->consumer_pid = mv_ring_side_pid(r, MV_CONSUMER);
     n->producer = mv_ring_side(r, MV_PRODUCER), n->consumer = mv_ring_side(r, MV_CONSUMER);
     n->data_waiters = atomic_load_explicit(&c->data.waiters, rlx), n->space_waiters = atomic_load_explicit(&c->space.waiters, rlx);
 }
 static inline void mv_ring_count_dropped(mv_ring *r, uint64_t n) {
-    mv_bump(r->mode == MV_RING_MPSC ? &r->ctl->row[r->row].dropped : &r->ctl->dropped, n);
+    mv_count(r->mode == MV_RING_MPSC ? &r->ctl->slot[r->slot].dropped : &r->ctl->dropped, n);
 }
 /* The consumer's counters, after a read. In a lossy ring every reader keeps its own. */
 static inline void mv_ring_count_read(mv_ring *r, uint64_t frames, uint64_t broken, uint64_t crc_errors) {
     if (r->observer) return;
     if (mv_ring_lossy(r)) {
-        mv_ring_show(r);
+        mv_ring_publish_position(r);
         return;
     }
-    mv_bump(&r->ctl->frames, frames);
-    if (broken) mv_bump(&r->ctl->broken, broken);
-    if (crc_errors) mv_bump(&r->ctl->crc_errors, crc_errors);
-    mv_st(&r->ctl->lost, r->lost, memory_order_relaxed);
-    mv_st(&r->ctl->resyncs, r->resyncs, memory_order_relaxed);
+    mv_count(&r->ctl->frames, frames);
+    if (broken) mv_count(&r->ctl->broken, broken);
+    if (crc_errors) mv_count(&r->ctl->crc_errors, crc_errors);
+    mv_atomic_store(&r->ctl->lost, r->lost, memory_order_relaxed);
+    mv_atomic_store(&r->ctl->resyncs, r->resyncs, memory_order_relaxed);
 }
 
 #endif

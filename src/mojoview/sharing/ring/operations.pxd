@@ -9,7 +9,7 @@ cdef extern from "sharing/ring/operations.h" nogil:
         MV_RING_MPSC
         MV_RING_BROADCAST
         MV_RING_RECORDER
-        MV_RING_ROWS
+        MV_RING_SLOTS
         MV_RING_LINE
         MV_RING_HEADER
         MV_RING_CTL_BYTES
@@ -27,8 +27,8 @@ cdef extern from "sharing/ring/operations.h" nogil:
         MV_RING_BROKEN
         MV_RING_LAPPED
         MV_RING_CORRUPT
-        MV_RING_HOLE
-        MV_RING_ROOM
+        MV_RING_GAP
+        MV_RING_SHORT_BUFFER
         MV_BREAK_CRC
         MV_SIDE_NONE
         MV_SIDE_ACTIVE
@@ -42,15 +42,15 @@ cdef extern from "sharing/ring/operations.h" nogil:
         MV_WAIT_EVENT
         MV_WAIT_SPIN_NS
 
-    ctypedef struct mv_ring_park:
+    ctypedef struct mv_ring_waitqueue:
         pass
     ctypedef struct mv_ring_ctl:
         uint64_t start_seq, clock
-        mv_ring_park data, space
-    ctypedef struct mv_break:
+        mv_ring_waitqueue data, space
+    ctypedef struct mv_ring_break:
         uint64_t pos, seq
         int seq_known, reason
-    ctypedef struct mv_frame:
+    ctypedef struct mv_ring_frame:
         uint64_t pos, seq, t_ns
         const uint8_t *payload
         uint32_t length, crc
@@ -60,14 +60,14 @@ cdef extern from "sharing/ring/operations.h" nogil:
         mv_ring_ctl *ctl
         uint8_t *data
         uint64_t capacity, mask
-        int mode, crc, readonly, observer, row
+        int mode, crc, readonly, observer, slot
         uint64_t tail, next_seq, pos, released, bytes, lost, resyncs
-        mv_break broken
-    ctypedef struct mv_ring_numbers:
+        mv_ring_break broken
+    ctypedef struct mv_ring_stats:
         uint64_t tail, head, written, bytes, dropped, frames, lost, broken, crc_errors, resyncs, unblocked
         uint32_t producer_pid, consumer_pid, data_waiters, space_waiters
         int producer, consumer
-    ctypedef int (*mv_ring_test)(mv_ring *, uint64_t)
+    ctypedef int (*mv_ring_condition)(mv_ring *, uint64_t)
 
     uint64_t mv_ring_start(const mv_ring *r)
     void mv_ring_format(mv_ring_ctl *ctl, uint64_t start, uint64_t seq)
@@ -75,32 +75,32 @@ cdef extern from "sharing/ring/operations.h" nogil:
     int mv_clock_calibrate(mv_ring_ctl *ctl)
     uint64_t mv_ring_now(const mv_ring_ctl *ctl)
     uint64_t mv_monotonic_ns()
-    uint64_t mv_largest(const mv_ring *r)
+    uint64_t mv_max_payload(const mv_ring *r)
     uint32_t mv_crc32c(uint32_t crc, const void *src, size_t n)
     bint mv_ring_lossy(const mv_ring *r)
 
     int mv_ring_has_data(mv_ring *r, uint64_t observer)
     int mv_ring_has_room(mv_ring *r, uint64_t n)
-    int mv_ring_wait(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument, int strategy, uint64_t spin_ns,
+    int mv_ring_wait(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument, int strategy, uint64_t spin_ns,
                      uint64_t deadline, int round)
-    void mv_ring_wake(mv_ring_park *park)
+    void mv_ring_wake(mv_ring_waitqueue *park)
     void mv_pause()
 
     int mv_spsc_produce(mv_ring *r)
     int mv_spsc_claim(mv_ring *r, uint64_t n, uint8_t **payload)
     uint64_t mv_spsc_commit(mv_ring *r, uint64_t n, int type, int flags, uint64_t t_ns, uint32_t crc)
     int mv_spsc_consume(mv_ring *r)
-    int mv_mpsc_sit(mv_ring *r, int row, uint32_t pid)
+    int mv_mpsc_acquire_slot(mv_ring *r, int slot, uint32_t pid)
     int mv_mpsc_claim(mv_ring *r, uint64_t n, int type, int flags, uint64_t *pos)
     uint8_t *mv_mpsc_payload(const mv_ring *r, uint64_t pos)
     uint64_t mv_mpsc_commit(mv_ring *r, uint64_t pos, uint64_t n, int type, int flags, uint64_t t_ns, uint32_t crc)
     int mv_mpsc_consume(mv_ring *r)
-    void mv_mpsc_hole(mv_ring *r)
+    void mv_mpsc_measure_gap(mv_ring *r)
     int mv_mpsc_unblock(mv_ring *r, uint64_t alive)
     int mv_lossy_produce(mv_ring *r)
     int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t seq, uint64_t t_ns)
     int mv_lossy_attach(mv_ring *r, int oldest)
-    int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f)
+    int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring_frame *f)
     int mv_lossy_seek(mv_ring *r, uint64_t seq)
     uint64_t mv_lossy_tail(const mv_ring *r)
     int mv_recorder_recover(mv_ring *r)
@@ -110,18 +110,18 @@ cdef extern from "sharing/ring/operations.h" nogil:
     int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int type, uint64_t *seq)
     int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
                              uint64_t *seq)
-    int mv_ring_peek(mv_ring *r, mv_frame *out, int max, int verify)
+    int mv_ring_peek(mv_ring *r, mv_ring_frame *out, int max, int verify)
     void mv_ring_release(mv_ring *r, uint64_t upto)
     int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride,
-                              mv_frame *last)
-    int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_frame *f)
+                              mv_ring_frame *last)
+    int mv_ring_take(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring_frame *f)
 
     int mv_ring_side(const mv_ring *r, int side)
     uint32_t mv_ring_side_pid(const mv_ring *r, int side)
     void mv_ring_set_side(mv_ring *r, int side, int state, uint32_t pid)
-    uint32_t mv_ring_seated(const mv_ring *r, int row)
-    void mv_ring_stand_up(mv_ring *r)
-    void mv_ring_watch(mv_ring *r, int row, uint32_t pid)
-    void mv_ring_look(mv_ring *r, mv_ring_numbers *n)
+    uint32_t mv_ring_slot_owner(const mv_ring *r, int slot)
+    void mv_ring_release_slot(mv_ring *r)
+    void mv_ring_assign_slot(mv_ring *r, int slot, uint32_t pid)
+    void mv_ring_read_stats(mv_ring *r, mv_ring_stats *n)
     void mv_ring_count_dropped(mv_ring *r, uint64_t n)
     void mv_ring_count_read(mv_ring *r, uint64_t frames, uint64_t broken, uint64_t crc_errors)

@@ -90,7 +90,7 @@ class Ring(RingReader):
         *,
         full: Literal["block", "drop", "error"] = "block",
         broken: Literal["raise", "skip"] = "raise",
-        lonely: bool = False,
+        wait_for_peer: bool = False,
         start: str | int | None = None,
         clock: Literal["monotonic", "ticks"] = "monotonic",
         pin: int | None = None,
@@ -121,7 +121,7 @@ class Ring(RingReader):
             What a write does where there is no room. Drops are counted.
         broken : {"raise", "skip"}
             What a read does with a damaged frame; it is in `broken` either way.
-        lonely : bool
+        wait_for_peer : bool
             Whether to wait on when the other side is gone, since another will come.
         start : {"newest", "oldest"} or int, optional
             Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder
@@ -161,7 +161,7 @@ class Ring(RingReader):
         [1, 2]
         """
         operation = f"Ring.create({name!r})"
-        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
+        options = _options(operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority)
         if not isinstance(mode, str) or mode not in MODES:
             raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
         if clock not in ("monotonic", "ticks"):
@@ -205,7 +205,7 @@ class Ring(RingReader):
         wait: Literal["spin", "hybrid", "futex", "poll", "event"] = "hybrid",
         full: Literal["block", "drop", "error"] = "block",
         broken: Literal["raise", "skip"] = "raise",
-        lonely: bool = False,
+        wait_for_peer: bool = False,
         start: str | int | None = None,
         observe: bool = False,
         pin: int | None = None,
@@ -225,7 +225,7 @@ class Ring(RingReader):
             "oldest" for a recorder when absent, else "newest".
         timeout : float
             Seconds to wait for the creator to finish it.
-        wait, full, broken, lonely, pin, priority : as for `create`
+        wait, full, broken, wait_for_peer, pin, priority : as for `create`
 
         Returns
         -------
@@ -244,7 +244,7 @@ class Ring(RingReader):
         Thread safety: any thread.
         """
         operation = f"Ring.attach({name!r})"
-        options = _options(operation, wait, full, broken, lonely, "newest" if start is None else start, pin, priority)
+        options = _options(operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority)
         if isinstance(name, Ring):
             segment = name.segment.reopen(writable=name._writable)
         elif _is_path(name):
@@ -508,7 +508,7 @@ def _options(
     wait: str = "hybrid",
     full: str = "block",
     broken: str = "raise",
-    lonely: bool = False,
+    wait_for_peer: bool = False,
     start: str | int = "newest",
     pin: int | None = None,
     priority: int | None = None,
@@ -526,7 +526,7 @@ def _options(
         "wait": WAITS[wait],
         "full": FULL[full],
         "strict": broken == "raise",
-        "lonely": lonely,
+        "wait_for_peer": wait_for_peer,
         "start": start,
         "spin_ns": SPIN_NS if cores > 1 else 0,
     }

@@ -2,8 +2,8 @@
 
    The counter costs a third of the call. Its rate and offset are measured once, when the ring is made, and stored in the ring,
    so that all processes translate alike; it may drift from CLOCK_MONOTONIC by some parts in a million. */
-#ifndef MOJOVIEW_RING_CLOCK_H
-#define MOJOVIEW_RING_CLOCK_H
+#ifndef MOJOVIEW_RING_TIMESTAMPS_H
+#define MOJOVIEW_RING_TIMESTAMPS_H
 
 #include <time.h>
 
@@ -41,7 +41,7 @@ static inline int mv_ticks_usable(void) { return 0; }
 #endif
 
 /* Nanoseconds between two looks, and the ticks at the middle of the tightest of some: a look that was interrupted is no measure. */
-static inline void mv_clock_look(uint64_t *ticks, uint64_t *ns) {
+static inline void mv_clock_sample(uint64_t *ticks, uint64_t *ns) {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 16; i++) {
         uint64_t before = mv_ticks(), t = mv_monotonic_ns(), after = mv_ticks();
@@ -58,9 +58,9 @@ static inline int mv_clock_calibrate(mv_ring_ctl *ctl) {
     uint64_t ticks0 = 0, ns0 = 0, ticks1 = 0, ns1 = 0;
     if (!mv_ticks_usable()) return 0;
     const struct timespec pause = {0, 10000000};
-    mv_clock_look(&ticks0, &ns0);
+    mv_clock_sample(&ticks0, &ns0);
     nanosleep(&pause, NULL);
-    mv_clock_look(&ticks1, &ns1);
+    mv_clock_sample(&ticks1, &ns1);
     if (ticks1 <= ticks0 || ns1 <= ns0) return 0;
     ctl->ns_per_tick = (uint64_t)((long double)(ns1 - ns0) / (long double)(ticks1 - ticks0) * 4294967296.0L);
     ctl->tick_base = ticks1;

@@ -18,10 +18,10 @@
 enum { MV_WAIT_SPIN = 1, MV_WAIT_HYBRID = 2, MV_WAIT_FUTEX = 3, MV_WAIT_POLL = 4, MV_WAIT_EVENT = 5 };
 enum { MV_WAIT_SPIN_NS = 20000, MV_WAIT_YIELDS = 50, MV_WAIT_SLICE_NS = 100000000 };
 
-typedef int (*mv_ring_test)(mv_ring *r, uint64_t argument); /* MV_RING_OK when there is nothing to wait for */
+typedef int (*mv_ring_condition)(mv_ring *r, uint64_t argument); /* MV_RING_OK when there is nothing to wait for */
 
 /* After something was published. The fence is the waker's half of the hand-shake; without waiters it is the whole cost. */
-static inline void mv_ring_wake(mv_ring_park *park) {
+static inline void mv_ring_wake(mv_ring_waitqueue *park) {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&park->waiters, memory_order_relaxed) == 0) return;
     atomic_fetch_add_explicit(&park->futex, 1, memory_order_relaxed); /* RLX: the kernel compares it under its own lock */
@@ -29,7 +29,7 @@ static inline void mv_ring_wake(mv_ring_park *park) {
 }
 
 /* One look after announcing ourselves, then sleep at most `ns`. Without write access there is no announcing: looks every millisecond. */
-static inline int mv_ring_sleep(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument, uint64_t ns) {
+static inline int mv_ring_sleep(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument, uint64_t ns) {
     if (r->readonly) {
         const struct timespec pause = {0, ns < 1000000 ? (long)ns : 1000000};
         nanosleep(&pause, NULL);
@@ -49,7 +49,7 @@ static inline int mv_ring_sleep(mv_ring *r, mv_ring_park *park, mv_ring_test tes
 
 /* Waits until `test` is content, `deadline` (CLOCK_MONOTONIC) or one slice of 100 ms; returns the last answer of `test`. `rounds`
    counts the caller's calls for one wait: spinning is for the first. */
-static inline int mv_ring_wait(mv_ring *r, mv_ring_park *park, mv_ring_test test, uint64_t argument, int strategy, uint64_t spin_ns,
+static inline int mv_ring_wait(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument, int strategy, uint64_t spin_ns,
                                uint64_t deadline, int round) {
     int rc = test(r, argument);
     if (!(rc == MV_RING_EMPTY || rc == MV_RING_FULL) || strategy == MV_WAIT_POLL) return rc;
