@@ -4,15 +4,14 @@
 else that is heavy is imported when it is first used.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
-from mojoview.frames import register as _register
 from mojoview.calls.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.calls.signature import Param, Signature
+from mojoview.frames import register as _register
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
@@ -35,18 +34,18 @@ from mojoview.memory.errors import (
 )
 from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file, view
 
-if TYPE_CHECKING:
-    from mojoview.safety import safe_call
+if _typing.TYPE_CHECKING:
     from mojoview.calls._overloads import KernelFamily
-    from mojoview.loading.mojo.decorator import native
     from mojoview.calls.errors import ErrorTable
-    from mojoview.loading.mojo.hook import enable_hook
-    from mojoview.loading.mojo.include_path import get_mojo_include
     from mojoview.loading.c.library import load_library
-    from mojoview.loading.mojo.load import load
+    from mojoview.loading.c.pointers import from_function
     from mojoview.loading.members import python_attribute, python_callable
     from mojoview.loading.module import KernelModule
-    from mojoview.loading.c.pointers import from_function
+    from mojoview.loading.mojo.decorator import native
+    from mojoview.loading.mojo.hook import enable_hook
+    from mojoview.loading.mojo.include_path import get_mojo_include
+    from mojoview.loading.mojo.load import load
+    from mojoview.safety import safe_call
     from mojoview.sharing import (
         Pool,
         SegmentInfo,
@@ -117,7 +116,7 @@ __all__ = [
     "view",
 ]
 
-# Where these are defined they bring the compiler's machinery with them.
+# Imported when first used: their modules import the compiler's machinery.
 _LATER = {
     "ErrorTable": "mojoview.calls.errors",
     "KernelFamily": "mojoview.calls._overloads",
@@ -139,7 +138,7 @@ _LATER = {
 
 
 def build_config() -> dict[str, object]:
-    """Compiler, flags and host of this build; printed by `python -m mojoview doctor` and asked for in bug reports.
+    """Return compiler, flags and host of this build, as `python -m mojoview doctor` prints them.
 
     Returns
     -------
@@ -160,7 +159,7 @@ def build_config() -> dict[str, object]:
 
 
 def get_include() -> str:
-    """The directory to give C compilers with -I: it holds `abi.h`, which the public `.pxd` includes.
+    """Return the directory to give C compilers with -I: it holds `abi.h`, which the public `.pxd` includes.
 
     Returns
     -------
@@ -176,9 +175,11 @@ def get_include() -> str:
     >>> os.path.exists(os.path.join(mv.get_include(), "abi.h"))
     True
     """
+    import os
+
     from mojoview import memory
 
-    return str(Path(memory.__file__).absolute().parent)
+    return os.path.dirname(os.path.abspath(memory.__file__))
 
 
 def _asynchronous() -> object:
@@ -187,8 +188,8 @@ def _asynchronous() -> object:
     return futures
 
 
-def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext mojoview` calls: adds the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook.
+def load_ipython_extension(shell: _typing.Any) -> None:
+    """Add the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook; `%load_ext mojoview` calls this.
 
     Parameters
     ----------
@@ -214,7 +215,14 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    import types
+
+    attributes = globals().items()
+    dunders = {name for name, _ in attributes if name.startswith("__")}
+    submodules = {
+        name for name, value in attributes if not name.startswith("_") and isinstance(value, types.ModuleType)
+    }
+    return sorted(dunders | submodules | set(__all__))
 
 
 _register()
