@@ -1,8 +1,9 @@
-"""Every test gives back what it took: live leases are counted around each one."""
+"""Configuration of the whole suite: tiers of tests, and live leases counted around each test."""
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,21 @@ pytest_plugins = ["support.mojo", "support.segments"]
 # A shared machine stalls at times; what a test takes is pytest-timeout's business.
 settings.register_profile("mojoview", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mojoview")
+
+SMOKE = ("test_house.py", "test_minimal.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the smoke tests; skip the slow ones in a plain run: `pytest -m slow` or MOJOVIEW_LONG=1 runs them."""
+    slow = os.environ.get("MOJOVIEW_LONG") or "slow" in config.getoption("markexpr")
+    for item in items:
+        if item.path.name in SMOKE and not any(item.get_closest_marker(name) for name in ("build", "mojo")):
+            item.add_marker(pytest.mark.smoke)
+    left_out = [] if slow else [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)
