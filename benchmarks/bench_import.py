@@ -60,8 +60,20 @@ def packages(tmp_path_factory):
             size = importlib.import_module("p0.stats").__mojo__.library.stat().st_size
         (root / "extension.c").write_text(EXTENSION % ",".join(["7"] * max(1, size - 14_500)))
         library = f"extension{sysconfig.get_config_var('EXT_SUFFIX')}"
-        subprocess.run(["cc", "-O3", "-shared", "-fPIC", "-w", f"-I{sysconfig.get_path('include')}",
-                        str(root / "extension.c"), "-o", str(root / "p0" / library)], check=True)
+        subprocess.run(
+            [
+                "cc",
+                "-O3",
+                "-shared",
+                "-fPIC",
+                "-w",
+                f"-I{sysconfig.get_path('include')}",
+                str(root / "extension.c"),
+                "-o",
+                str(root / "p0" / library),
+            ],
+            check=True,
+        )
         print(f"\nkernels {size} bytes, extension {(root / 'p0' / library).stat().st_size} bytes")
         names = [f"p{k}" for k in range(1, ROUNDS + 4)]
         for name in names:

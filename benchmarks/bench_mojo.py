@@ -82,8 +82,11 @@ def ways(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mojo")
     (folder / "add.mojo").write_text(KERNEL)
     (folder / "modular_add.mojo").write_text(BINDING)
-    subprocess.run([find_compiler().path, "build", "--emit", "shared-lib", "modular_add.mojo", "-o", "modular_add.so"],
-                   cwd=folder, check=True)
+    subprocess.run(
+        [find_compiler().path, "build", "--emit", "shared-lib", "modular_add.mojo", "-o", "modular_add.so"],
+        cwd=folder,
+        check=True,
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOJOVIEW_CACHE_DIR", str(folder / "cache"))
         module = mv.load(folder / "add.mojo")
@@ -129,8 +132,13 @@ def test_two_arrays(ways, benchmark):
         calls,
         rounds=200,
         number=500,
-        targets={"Modular's binding, __array_interface__": 40, "ctypes, x.ctypes.data": 10,
-                 "ctypes, addresses at hand": 10, "kernels.add, built in": 1 / 1.1, "kernels.axpy, built in": 1 / 1.1},
+        targets={
+            "Modular's binding, __array_interface__": 40,
+            "ctypes, x.ctypes.data": 10,
+            "ctypes, addresses at hand": 10,
+            "kernels.add, built in": 1 / 1.1,
+            "kernels.axpy, built in": 1 / 1.1,
+        },
     )
     table.record(benchmark)
     benchmark(module.add_to, x, y)
@@ -147,7 +155,11 @@ def test_long_arrays(ways, benchmark):
         "np.add(x, y, y)": partial(np.add, x, y, y),
     }
     asserted(calls, x, y)
-    table = compare("a Mojo kernel on two arrays of 100,000 float64, y += x", calls, rounds=60,
-                    targets={"kernels.add, built in": 1 / 1.1})
+    table = compare(
+        "a Mojo kernel on two arrays of 100,000 float64, y += x",
+        calls,
+        rounds=60,
+        targets={"kernels.add, built in": 1 / 1.1},
+    )
     table.record(benchmark)
     benchmark(module.add_to, x, y)

@@ -2,12 +2,8 @@
 
 `import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything
 else that is heavy is imported when it is first used.
-
-In a worker process of `safe_call`, which runs with `-X mojoview-worker`, no accessors are registered, and pandas is not
-imported.
 """
 
-import sys as _sys
 import typing as _typing
 
 from mojoview import kernels
@@ -15,6 +11,7 @@ from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.calls.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.calls.signature import Param, Signature
+from mojoview.frames import register as _register
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
@@ -47,7 +44,7 @@ if _typing.TYPE_CHECKING:
     from mojoview.loading.mojo.decorator import native
     from mojoview.loading.mojo.hook import enable_hook
     from mojoview.loading.mojo.include_path import get_mojo_include
-    from mojoview.loading.mojo.load import load
+    from mojoview.loading.mojo.loader import load
     from mojoview.safety import safe_call
     from mojoview.sharing import (
         Pool,
@@ -127,7 +124,7 @@ _LATER = {
     "enable_hook": "mojoview.loading.mojo.hook",
     "get_mojo_include": "mojoview.loading.mojo.include_path",
     "native": "mojoview.loading.mojo.decorator",
-    "load": "mojoview.loading.mojo.load",
+    "load": "mojoview.loading.mojo.loader",
     "python_attribute": "mojoview.loading.members",
     "python_callable": "mojoview.loading.members",
     "from_function": "mojoview.loading.c.pointers",
@@ -228,8 +225,5 @@ def __dir__() -> list[str]:
     return sorted(dunders | submodules | set(__all__))
 
 
-if "mojoview-worker" not in _sys._xoptions:
-    from mojoview.frames import register as _register
-
-    _register()
+_register()
 _make_asynchronous(_asynchronous)

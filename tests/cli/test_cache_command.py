@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from mojoview.cli.main import main
-from mojoview.loading.mojo.cache import SOURCES, STAMPS, Cache
-from mojoview.loading.mojo.exports import Exports
 from mojoview.calls.signature import Param, Signature
+from mojoview.cli.main import main
+from mojoview.loading.exports import Exports
+from mojoview.loading.mojo.cache import IMPORTS, SOURCES, Cache
 from mojoview.memory import _lease, errors
 
 
@@ -71,14 +71,14 @@ def test_clear(kept, capsys):
     (kept.root / "dd.x.tmp").mkdir()
     with kept.lock("bb22" * 10, 1):
         assert "removed 0 entries, 0 bytes" in (said := run(capsys, "clear"))
-        assert "1 are being compiled and stay" in said
+        assert "1 are being compiled and were kept" in said
     assert run(capsys, "clear").startswith("removed 1 entries")
     assert list(kept.root.iterdir()) == []
     assert "no compiled kernels in" in run(capsys, "list")
 
 
 def test_stamps_and_source_texts(kept, capsys):
-    stamps, sources = (Cache.open(kept.root.with_name(name)).root for name in (STAMPS, SOURCES))
+    stamps, sources = (Cache.open(kept.root.with_name(name)).root for name in (IMPORTS, SOURCES))
     (stamps / "one").write_bytes(bytes(10))
     (stamps / "one.5.tmp").mkdir()  # of a process that was killed
     (sources / "text").mkdir()
@@ -116,19 +116,24 @@ def test_a_cache_of_others_and_a_wrong_limit_are_errors(kept, monkeypatch, capsy
 
 
 def command(*words, **options):
-    return subprocess.run([sys.executable, "-m", "mojoview", *words], capture_output=True, timeout=120, check=False,
-                          **options)
+    return subprocess.run(
+        [sys.executable, "-m", "mojoview", *words], capture_output=True, timeout=120, check=False, **options
+    )
 
 
 @pytest.mark.parametrize("action", ["list", "info", "clear"])
-@pytest.mark.parametrize("spoil", [
-    lambda place: place.write_text("in the way"),
-    lambda place: place.symlink_to(place),
-    lambda place: place.mkdir() or (place / "mojo").write_text("in the way"),
-    lambda place: place.mkdir(0o700) or (place / "mojo").symlink_to("mojo"),
-    lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / os.fsdecode(b"\xff\n\x1b")).touch(),
-    lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / "k").symlink_to("k"),
-], ids=["a file", "a circle", "a file inside", "a circle inside", "no text", "an entry in a circle"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda place: place.write_text("in the way"),
+        lambda place: place.symlink_to(place),
+        lambda place: place.mkdir() or (place / "mojo").write_text("in the way"),
+        lambda place: place.mkdir(0o700) or (place / "mojo").symlink_to("mojo"),
+        lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / os.fsdecode(b"\xff\n\x1b")).touch(),
+        lambda place: (place / "mojo").mkdir(0o700, True) or (place / "mojo" / "k").symlink_to("k"),
+    ],
+    ids=["a file", "a circle", "a file inside", "a circle inside", "no text", "an entry in a circle"],
+)
 def test_a_cache_that_is_spoilt_is_no_traceback(tmp_path, action, spoil):
     place = tmp_path / "cache"
     spoil(place)
@@ -141,15 +146,25 @@ def test_a_reader_that_has_gone_is_no_traceback(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as pipe:
-        done = subprocess.run([sys.executable, "-m", "mojoview", "cache", "info"], stdout=pipe, stderr=subprocess.PIPE,
-                              timeout=120, check=False, env=os.environ | {"MOJOVIEW_CACHE_DIR": str(tmp_path / "none")})
+        done = subprocess.run(
+            [sys.executable, "-m", "mojoview", "cache", "info"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+            env=os.environ | {"MOJOVIEW_CACHE_DIR": str(tmp_path / "none")},
+        )
     assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_caches_cleared_at_once(kept):
     """Several programs that clear one cache, and one that fills it."""
-    programs = [subprocess.Popen([sys.executable, "-m", "mojoview", "cache", action], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE) for action in ("clear", "list", "clear", "info")]
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "mojoview", "cache", action], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        for action in ("clear", "list", "clear", "info")
+    ]
     for program in programs:
         _, said = program.communicate(timeout=120)
         assert (program.returncode, said) == (0, b"")

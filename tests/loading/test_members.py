@@ -29,7 +29,7 @@ def test_an_attribute_is_bound_with_its_class_and_is_no_method():
     assert Mean().native(x) == Mean().reference(x) == Mean.reference(x) == 1.5
     assert (Mean.taps, Mean().taps, Child().taps, Mean.none) == (6, 6, 6, None)
     for change in (lambda m: setattr(m, "taps", 1), lambda m: delattr(m, "taps")):
-        with pytest.raises(errors.MemberError, match=r"Mean\.taps was bound when the class was made") as caught:
+        with pytest.raises(errors.MemberError, match=r"Mean\.taps was bound when the class was created") as caught:
             change(Mean())
         assert isinstance(caught.value, AttributeError)
     assert len(seen) == 1
@@ -42,7 +42,7 @@ def test_bad_attributes(args, options):
 
 
 def test_an_attribute_that_belongs_to_no_class_yet():
-    with pytest.raises(errors.MemberError, match="its class is not made yet"):
+    with pytest.raises(errors.MemberError, match="its class has not been created yet"):
         mv.python_attribute(factory=lambda cls: 1).__get__(None, int)
 
 
@@ -86,10 +86,10 @@ def test_computed_once_an_instance(kind):
 def test_instances_without_a_dict_are_forgotten():
     one = Slotted()
     assert one.member == [1]
-    assert len(Slotted.member._kept) == 1
+    assert len(Slotted.member._values) == 1
     del one
     gc.collect()
-    assert Slotted.member._kept == {}
+    assert Slotted.member._values == {}
 
 
 def test_a_value_in_the_dict_can_be_forgotten_and_set():
@@ -154,7 +154,7 @@ def test_other_instances_do_not_wait_and_waiting_ends():
     assert one.member == 5
 
 
-def test_what_the_function_raises_is_raised_and_not_kept():
+def test_what_the_function_raises_is_raised_and_not_values():
     class Fails:
         runs = 0
 
@@ -186,7 +186,7 @@ def test_a_class_without_room():
         def member(self):
             return 1
 
-    with pytest.raises(errors.MemberError, match="Bare has no room for member"):
+    with pytest.raises(errors.MemberError, match="Bare cannot store member"):
         _ = Bare().member
 
 

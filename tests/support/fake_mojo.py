@@ -14,14 +14,44 @@ import sys
 import time
 from pathlib import Path
 
-LLVM = 'define dso_local double @add(double noundef %0, double noundef %1) #0 {\n'
+LLVM = "define dso_local double @add(double noundef %0, double noundef %1) #0 {\n"
 FLOAT = {"convention": "imm", "type": "Float64"}
-DOC = {"decl": {"name": "fake", "summary": "A file.", "description": "", "aliases": [], "structs": [], "functions": [
-    {"name": "add", "overloads": [{
-        "args": [{"name": "a", **FLOAT}, {"name": "b", **FLOAT}], "parameters": [], "raises": False, "async": False,
-        "returns": {"type": "Float64"}, "summary": "Adds.", "description": ""}]}]}}
-REMARK = {"kind": "error", "message": "no such thing", "diagnostic": {
-    "file": "f.mojo", "text": "    é = x", "location": {"line": 3, "column": 9}, "ranges": [], "fixIts": []}}
+DOC = {
+    "decl": {
+        "name": "fake",
+        "summary": "A file.",
+        "description": "",
+        "aliases": [],
+        "structs": [],
+        "functions": [
+            {
+                "name": "add",
+                "overloads": [
+                    {
+                        "args": [{"name": "a", **FLOAT}, {"name": "b", **FLOAT}],
+                        "parameters": [],
+                        "raises": False,
+                        "async": False,
+                        "returns": {"type": "Float64"},
+                        "summary": "Adds.",
+                        "description": "",
+                    }
+                ],
+            }
+        ],
+    }
+}
+REMARK = {
+    "kind": "error",
+    "message": "no such thing",
+    "diagnostic": {
+        "file": "f.mojo",
+        "text": "    é = x",
+        "location": {"line": 3, "column": 9},
+        "ranges": [],
+        "fixIts": [],
+    },
+}
 
 
 def main(command, *arguments):
@@ -57,8 +87,10 @@ def main(command, *arguments):
         return 0
     code = target.with_suffix(".c")
     missing = {"needs": "nowhere", "runtime": "KGEN_CompilerRT_nowhere"}.get(mode)
-    code.write_text(f"extern double {missing or 'unused'}(void);\n"
-                    f"double add(double a, double b) {{ return a + b{f' + {missing}()' if missing else ''}; }}\n")
+    code.write_text(
+        f"extern double {missing or 'unused'}(void);\n"
+        f"double add(double a, double b) {{ return a + b{f' + {missing}()' if missing else ''}; }}\n"
+    )
     kind = "-c" if emit == "object" else "-shared"
     return subprocess.call([os.environ.get("CC", "cc"), kind, "-fPIC", code, "-o", target])
 

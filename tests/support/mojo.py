@@ -43,7 +43,7 @@ def mojo_cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def compiled(mojo_cache):
     """compiled("typed") is the module of mojo/typed.mojo."""
-    from mojoview.loading.mojo.load import load
+    from mojoview.loading.mojo.loader import load
 
     modules = {}
 
@@ -58,6 +58,7 @@ def compiled(mojo_cache):
 @pytest.fixture(scope="session")
 def native(compiled):
     """native("typed") calls exports of mojo/typed.mojo as C functions, past all checks; their result is an int64."""
+
     def get(name):
         library = ctypes.CDLL(str(compiled(name).library))
 
@@ -73,8 +74,11 @@ def native(compiled):
 
 def c_fields():
     """The fields of mv_desc, read from abi.h."""
-    kinds = {"void *": ctypes.c_void_p, "const uint8_t *": ctypes.c_void_p,
-             **{f"{k}int{b}_t ": getattr(ctypes, f"c_{k}int{b}") for k in ("", "u") for b in (8, 16, 32, 64)}}
+    kinds = {
+        "void *": ctypes.c_void_p,
+        "const uint8_t *": ctypes.c_void_p,
+        **{f"{k}int{b}_t ": getattr(ctypes, f"c_{k}int{b}") for k in ("", "u") for b in (8, 16, 32, 64)},
+    }
     body = re.search(r"typedef struct mv_desc \{(.*?)\} mv_desc;", ABI_H, re.S)[1]
     for kind, name, extent in re.findall(r"^\s*((?:const )?\w+ \*?)(\w+)(?:\[(\w+)\])?;", body, re.M):
         count = {"": 1, "MV_MAX_NDIM": 8}.get(extent) or int(extent)
@@ -93,6 +97,7 @@ def desc_type():
 @pytest.fixture(scope="session")
 def describe():
     """A descriptor of an array, written down here independently of mojoview's own code."""
+
     def make(array, mask=None, bits_offset=None):
         room = (ctypes.c_char * (256 + 64))()
         d = Desc.from_buffer(room, -ctypes.addressof(room) % 64)

@@ -1,4 +1,4 @@
-"""`python -m mojoview cache list | info | clear`: the compiled kernels that are kept on disk."""
+"""`python -m mojoview cache list | info | clear`: compiled kernels on disk."""
 
 from __future__ import annotations
 
@@ -7,37 +7,57 @@ from collections.abc import Mapping
 from typing import Any
 
 from mojoview.cli.report import table
-from mojoview.loading.mojo.cache import LIBRARY, SOURCES, STAMPS, Cache, Entry, cache_directory, cache_limit, loaded_files
+from mojoview.loading.mojo.cache import (
+    IMPORTS,
+    LIBRARY,
+    SOURCES,
+    Cache,
+    Entry,
+    cache_directory,
+    cache_limit,
+    loaded_files,
+)
 from mojoview.memory.errors import KernelAttributeError
 
 __all__ = ["clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing"]
 
 
 def listing() -> dict[str, Any]:
-    """Every entry, the most recently used first."""
+    """Return every entry, the most recently used first."""
     root = cache_directory()
     store = Cache.open(root) if root.is_dir() else None
     rows = [_row(store, entry) for entry in reversed(store.entries())] if store else []
-    return {"ok": True, "directory": str(root), "entries": rows, "total_bytes": sum(row["bytes"] for row in rows),
-            "beside": _beside(store)}
+    return {
+        "ok": True,
+        "directory": str(root),
+        "entries": rows,
+        "total_bytes": sum(row["bytes"] for row in rows),
+        "beside": _beside(store),
+    }
 
 
 def _beside(store: Cache | None) -> dict[str, dict[str, int]]:
-    """How many stamps of imports and source texts there are, and their bytes."""
-    found = {name: list[Entry]() for name in (STAMPS, SOURCES)}
-    found.update({place.root.name: place.entries() for place in (store.beside() if store else ())})
-    return {name: {"number": len(entries), "bytes": sum(entry.bytes for entry in entries)}
-            for name, entries in found.items()}
+    """Return number and bytes of the import records and of the source texts."""
+    found = {name: list[Entry]() for name in (IMPORTS, SOURCES)}
+    found.update({place.root.name: place.entries() for place in (store.siblings() if store else ())})
+    return {
+        name: {"number": len(entries), "bytes": sum(entry.bytes for entry in entries)}
+        for name, entries in found.items()
+    }
 
 
-def _beside_in_words(beside: Mapping[str, Mapping[str, int]]) -> str:
+def _format_beside(beside: Mapping[str, Mapping[str, int]]) -> str:
     return ", ".join(f"{kind['number']} {name} ({kind['bytes']} bytes)" for name, kind in beside.items())
 
 
 def _row(store: Cache, entry: Entry) -> dict[str, Any]:
     exports = store.peek(entry.key)
-    return {"key": entry.key, "kernels": sorted(exports.kernels) if exports else None, "bytes": entry.bytes,
-            "used": datetime.datetime.fromtimestamp(entry.used).isoformat(" ", "seconds")}
+    return {
+        "key": entry.key,
+        "kernels": sorted(exports.kernels) if exports else None,
+        "bytes": entry.bytes,
+        "used": datetime.datetime.fromtimestamp(entry.used).isoformat(" ", "seconds"),
+    }
 
 
 def describe_listing(result: Mapping[str, Any]) -> str:
@@ -48,11 +68,11 @@ def describe_listing(result: Mapping[str, Any]) -> str:
         kernels = "damaged: will be built again" if entry["kernels"] is None else ", ".join(entry["kernels"])
         rows.append((entry["key"], str(entry["bytes"]), entry["used"], kernels))
     total = f"{len(rows) - 1} entries, {result['total_bytes']} bytes in {result['directory']}"
-    return f"{table(rows, indent='')}\n{total}; beside it {_beside_in_words(result['beside'])}"
+    return f"{table(rows, indent='')}\n{total}; beside it {_format_beside(result['beside'])}"
 
 
 def info(key: str | None) -> dict[str, Any]:
-    """The cache as a whole, or the entry whose key begins so."""
+    """Return facts about the cache, or about the entry whose key begins with `key`."""
     root, limit = cache_directory(), cache_limit()
     store = Cache.open(root) if root.is_dir() else None
     entries = store.entries() if store else []
@@ -63,14 +83,25 @@ def info(key: str | None) -> dict[str, Any]:
         exports = store.peek(found[0].key)
         library = root / found[0].key / LIBRARY
         signatures = [str(signature) for signature in exports.kernels.values()] if exports else []
-        return {"ok": exports is not None, **_row(store, found[0]), "library": str(library),
-                "loaded": str(library) in loaded_files(), "signatures": signatures,
-                "refused": dict(exports.refused) if exports else {}}
+        return {
+            "ok": exports is not None,
+            **_row(store, found[0]),
+            "library": str(library),
+            "loaded": str(library) in loaded_files(),
+            "signatures": signatures,
+            "refused": dict(exports.refused) if exports else {},
+        }
     beside = _beside(store)
-    return {"ok": True, "directory": str(root), "exists": store is not None, "entries": len(entries),
-            "bytes": sum(entry.bytes for entry in entries) + sum(kind["bytes"] for kind in beside.values()),
-            "limit": limit, "beside": beside,
-            "in_progress_or_left_behind": len(store.left_behind()) if store else 0}
+    return {
+        "ok": True,
+        "directory": str(root),
+        "exists": store is not None,
+        "entries": len(entries),
+        "bytes": sum(entry.bytes for entry in entries) + sum(kind["bytes"] for kind in beside.values()),
+        "limit": limit,
+        "beside": beside,
+        "in_progress_or_left_behind": len(store.leftovers()) if store else 0,
+    }
 
 
 def describe_info(result: Mapping[str, Any]) -> str:
@@ -83,10 +114,10 @@ def describe_info(result: Mapping[str, Any]) -> str:
 
 
 def clear(key: str | None) -> dict[str, Any]:
-    """Removes every entry, or the one named; with all of them stamps, source texts and what killed processes left.
+    """Remove all entries, import records, source texts and files of killed processes, or the entries named by `key`.
 
-    Processes that have loaded an entry keep its code. What is being compiled at this moment stays, and with it all
-    source texts.
+    Processes that have loaded an entry keep its code. Entries that are being compiled are kept, and then all source
+    texts as well.
     """
     root = cache_directory()
     store = Cache.open(root) if root.is_dir() else None
@@ -98,18 +129,24 @@ def clear(key: str | None) -> dict[str, Any]:
     beside = 0
     if store and key is None:
         store.sweep()
-        busy = bool(store.left_behind())
-        for place in store.beside():
-            if place.root.name == STAMPS or not busy:
+        busy = bool(store.leftovers())
+        for place in store.siblings():
+            if place.root.name == IMPORTS or not busy:
                 beside += sum(place.remove(entry.key) for entry in place.entries())
                 place.sweep()
     gone = {entry.key for entry in removed}
-    return {"ok": True, "directory": str(root), "removed": sorted(gone), "bytes": sum(entry.bytes for entry in removed),
-            "kept": sorted(entry.key for entry in entries if entry.key not in gone), "removed_beside": beside}
+    return {
+        "ok": True,
+        "directory": str(root),
+        "removed": sorted(gone),
+        "bytes": sum(entry.bytes for entry in removed),
+        "kept": sorted(entry.key for entry in entries if entry.key not in gone),
+        "removed_beside": beside,
+    }
 
 
 def describe_cleared(result: Mapping[str, Any]) -> str:
-    kept = f"; {len(result['kept'])} are being compiled and stay" if result["kept"] else ""
+    kept = f"; {len(result['kept'])} are being compiled and were kept" if result["kept"] else ""
     beside = f", and {result['removed_beside']} files beside it" if result["removed_beside"] else ""
     entries = f"{len(result['removed'])} entries, {result['bytes']} bytes"
     return f"removed {entries}, from {result['directory']}{beside}{kept}"

@@ -1,4 +1,4 @@
-"""Kernels of the flights demo: they read and write the columns of a pandas DataFrame where they lie."""
+"""Kernels of the flights demo: they read and write columns of a pandas DataFrame in place."""
 from std.sys import simd_width_of
 
 from mojoview import E_SHAPE, OK, In, Out, Status
@@ -9,7 +9,7 @@ comptime LANES = simd_width_of[F64]()
 
 @export("ground_speed")
 def ground_speed(distance: In[DType.int64], air_time: In[F64], mph: Out[F64]) abi("C") -> Status:
-    """Ground speed in miles per hour, from miles and minutes; NaN where the time is missing."""
+    """Ground speed in miles per hour, from miles and minutes; NaN if the time is missing."""
     var n = len(mph)
     if len(distance) != n or len(air_time) != n:
         return E_SHAPE

@@ -1,7 +1,7 @@
-"""`python -m mojoview demo`: the main job on 336,776 real flights.
+"""`python -m mojoview demo`: views, statistics and kernels on 336,776 real flights.
 
-Opens the frame, proves by addresses that nothing was copied, runs the one-pass statistics and Mojo kernels on pandas'
-own memory, and checks every number against pandas.
+It opens the frame, compares addresses to prove that nothing was copied, runs one-pass statistics and Mojo kernels on the
+memory of pandas, and checks every number against pandas.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ from mojoview.memory.errors import CompilerNotFound, MojoViewError
 __all__ = ["describe", "run"]
 
 NUMBERS = ["dep_delay", "arr_delay", "air_time", "distance"]
-STATISTICS = {"count": "count", "mean": "mean", "var": "var", "min": "min", "max": "max",
-              "argmin": "idxmin", "argmax": "idxmax"}  # our names, and those of pandas
+STATISTICS = {
+    "count": "count",
+    "mean": "mean",
+    "var": "var",
+    "min": "min",
+    "max": "max",
+    "argmin": "idxmin",
+    "argmax": "idxmax",
+}  # our name: that of pandas
 ROUNDS = 7
 
 
@@ -32,31 +39,32 @@ class DemoDataMissing(MojoViewError, ImportError):
 
 
 def run(*, quiet: bool = False, use_mojo: bool = True) -> dict[str, Any]:
-    """Runs the demo.
+    """Run the demo.
 
     Parameters
     ----------
     quiet : bool
-        Print nothing on the way.
+        Print nothing.
     use_mojo : bool
-        Compile the Mojo kernel; otherwise, and where there is no compiler, the built-in kernels do the same job.
+        Compile the Mojo kernels; if false, or if there is no compiler, built-in kernels are used instead.
 
     Returns
     -------
     dict
-        `ok` is true when every address and every number agreed.
+        `ok` is true if every address and every number agrees.
     """
     say: Callable[[str], None] = (lambda text: None) if quiet else (lambda text: print(text, flush=True))
     flights = _flights()
-    say(f"{len(flights):,} flights, {flights.shape[1]} columns, "
-        f"{flights.memory_usage(deep=False).sum() / 1e6:.0f} MB\n")
+    say(
+        f"{len(flights):,} flights, {flights.shape[1]} columns, {flights.memory_usage(deep=False).sum() / 1e6:.0f} MB\n"
+    )
 
     plan = flights.mojo.explain()
     plan = plan.astype(object).where(plan.notna(), None).to_dict("records")
     addresses = _addresses(flights)
     same = sum(row["same"] for row in addresses)
-    say(f"Where the columns lie, as df.mojo.explain() and as pandas itself says:\n{_places(plan, addresses)}\n")
-    say(f"Zero copy: {same} of {len(addresses)} numeric columns are views at pandas' own address\n")
+    say(f"Addresses of the columns, from df.mojo.explain() and from pandas:\n{_places(plan, addresses)}\n")
+    say(f"Zero copy: {same} of {len(addresses)} numeric columns are views at the address of pandas\n")
 
     frame = flights.mojo.view(NUMBERS)
     module = _module(say, use_mojo)
@@ -70,19 +78,32 @@ def run(*, quiet: bool = False, use_mojo: bool = True) -> dict[str, Any]:
 
     return {
         "ok": same == len(addresses) and all(check["ok"] for check in checks),
-        "rows": len(flights), "columns": flights.shape[1], "explain": plan, "addresses": addresses,
-        "kernel": "built-in" if module is None else "mojo", "checks": checks, "timings": timings,
+        "rows": len(flights),
+        "columns": flights.shape[1],
+        "explain": plan,
+        "addresses": addresses,
+        "kernel": "built-in" if module is None else "mojo",
+        "checks": checks,
+        "timings": timings,
     }
 
 
 def describe(result: Mapping[str, Any]) -> str:
     rows = [("what", "mojoview", "pandas", "pandas takes")]
-    rows += [(t["what"], f"{t['mojoview_ms']:.2f} ms", f"{t['pandas_ms']:.2f} ms",
-              f"{t['pandas_ms'] / t['mojoview_ms']:.1f}×") for t in result["timings"]]
+    rows += [
+        (
+            t["what"],
+            f"{t['mojoview_ms']:.2f} ms",
+            f"{t['pandas_ms']:.2f} ms",
+            f"{t['pandas_ms'] / t['mojoview_ms']:.1f}×",
+        )
+        for t in result["timings"]
+    ]
     failures = [check for check in result["checks"] if not check["ok"]]
     verdict = f"{len(result['checks'])} results checked against pandas: " + (
-        "all agree" if not failures else "; ".join(f"{f['what']}: {f['mojoview']} != {f['pandas']}" for f in failures))
-    return f"Best of {ROUNDS} rounds, taken in turns:\n{table(rows, figures=True)}\n\n{verdict}"
+        "all agree" if not failures else "; ".join(f"{f['what']}: {f['mojoview']} != {f['pandas']}" for f in failures)
+    )
+    return f"Best of {ROUNDS} alternating rounds:\n{table(rows, figures=True)}\n\n{verdict}"
 
 
 def _flights() -> Any:
@@ -94,7 +115,7 @@ def _flights() -> Any:
 
 
 def _addresses(flights: Any) -> list[dict[str, Any]]:
-    """For every numeric column, pandas' own address and that of our view."""
+    """Return for every numeric column the address of pandas and that of our view."""
     numeric = flights.select_dtypes("number").columns
     found = []
     for name in numeric:
@@ -105,7 +126,7 @@ def _addresses(flights: Any) -> list[dict[str, Any]]:
 
 
 def _places(plan: list[dict[str, Any]], addresses: list[dict[str, Any]]) -> str:
-    """The columns that views can show, with both addresses; then the others, grouped by the reason."""
+    """Return a table of the columns with both addresses, and the columns without views grouped by reason."""
     at = {row["column"]: row for row in addresses}
     rows = [("column", "dtype", "block", "strides", "our view", "pandas", "")]
     reasons: dict[str, list[str]] = {}
@@ -113,15 +134,25 @@ def _places(plan: list[dict[str, Any]], addresses: list[dict[str, Any]]) -> str:
         if (seen := at.get(one["column"])) is None:
             reasons.setdefault(one["reason"], []).append(one["column"])
         else:
-            rows.append((one["column"], one["dtype"], str(one["block"]), str(one["strides"]), f"{seen['view']:#x}",
-                         f"{seen['pandas']:#x}", "same" if seen["same"] else "COPIED"))
+            rows.append(
+                (
+                    one["column"],
+                    one["dtype"],
+                    str(one["block"]),
+                    str(one["strides"]),
+                    f"{seen['view']:#x}",
+                    f"{seen['pandas']:#x}",
+                    "same" if seen["same"] else "COPIED",
+                )
+            )
     refused = [f"  {', '.join(names)}: no view, {reason}" for reason, names in reasons.items()]
     return "\n".join([table(rows), *refused])
 
 
-def _statistics(say: Callable[[str], None], flights: Any,
-                frame: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One pass over four columns beside pandas' separate reductions."""
+def _statistics(
+    say: Callable[[str], None], flights: Any, frame: Any
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Compare one pass over four columns with the separate reductions of pandas."""
     columns = flights[NUMBERS]
     ours, theirs = _race(lambda: kernels.describe(frame), lambda: columns.agg(list(STATISTICS.values())))
     say(f"kernels.describe(frame):\n{_indented(str(kernels.describe(frame)))}\n")
@@ -139,7 +170,7 @@ def _indented(text: str) -> str:
 
 
 def _module(say: Callable[[str], None], use_mojo: bool) -> Any:
-    """The kernels of demo.mojo, or None where there is no compiler."""
+    """Return the kernels of demo.mojo; None if there is no compiler."""
     if not use_mojo:
         return None
     source = resources.files("mojoview.cli") / "demo.mojo"
@@ -147,7 +178,7 @@ def _module(say: Callable[[str], None], use_mojo: bool) -> Any:
         try:
             module = mojoview.load(path, progress=_progress(say))
         except CompilerNotFound as error:
-            say(f"No Mojo kernels: {error}\nThe built-in kernels do the job instead.\n")
+            say(f"No Mojo kernels: {error}\nUsing built-in kernels instead.\n")
             return None
     say(f"Kernels of {source.name}, in Mojo:")
     for kernel in (module.ground_speed, module.made_up):
@@ -157,16 +188,18 @@ def _module(say: Callable[[str], None], use_mojo: bool) -> Any:
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[str], None]:
-    """One line that counts the seconds on a terminal; first and last line elsewhere."""
+    """Return a callback that updates one line on a terminal, and prints the first and last line elsewhere."""
     if not sys.stdout.isatty():
         return lambda text: say(text) if not text.endswith(" s") or " in " in text else None
     return lambda text: print(f"\r\033[K{text}", end="\n" if " in " in text else "", flush=True)
 
 
-def _ground_speed(say: Callable[[str], None], flights: Any, frame: Any,
-                  module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _ground_speed(
+    say: Callable[[str], None], flights: Any, frame: Any, module: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     distance, air_time, mph = frame["distance"], frame["air_time"], np.empty(len(flights))
     if module is not None:
+
         def compute() -> None:
             module.ground_speed(distance, air_time, mph)
 
@@ -175,7 +208,7 @@ def _ground_speed(say: Callable[[str], None], flights: Any, frame: Any,
 
         what, unit = "ground speed", "mph"
     else:
-        # The built-in kernels do not divide: miles minus a minute's way at 400 mph is the part that they can do.
+        # The built-in kernels cannot divide: compare the distance with that of a flight at 400 mph.
         miles = flights["distance"].to_numpy(np.float64)
 
         def compute() -> None:
@@ -195,15 +228,17 @@ def _ground_speed(say: Callable[[str], None], flights: Any, frame: Any,
     return check, {"what": f"{what}, every flight", "mojoview_ms": ours, "pandas_ms": theirs}
 
 
-def _made_up(say: Callable[[str], None], flights: Any, frame: Any,
-             module: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """A sum over two columns in one pass, without the array of differences that pandas has to make."""
+def _made_up(
+    say: Callable[[str], None], flights: Any, frame: Any, module: Any
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Sum a difference of two columns in one pass, without the intermediate array of pandas."""
     if module is None:
         return None
     total = np.empty(2)
     dep_delay, arr_delay = frame["dep_delay"], frame["arr_delay"]
-    ours, theirs = _race(lambda: module.made_up(dep_delay, arr_delay, total),
-                         lambda: (flights["dep_delay"] - flights["arr_delay"]).sum())
+    ours, theirs = _race(
+        lambda: module.made_up(dep_delay, arr_delay, total), lambda: (flights["dep_delay"] - flights["arr_delay"]).sum()
+    )
     say(f"Made up in the air: {total[0]:,.0f} minutes by {total[1]:,.0f} flights, {total[0] / total[1]:.1f} each\n")
     check = _check("minutes made up in the air", total[0], (flights["dep_delay"] - flights["arr_delay"]).sum())
     return check, {"what": "minutes made up in the air, summed", "mojoview_ms": ours, "pandas_ms": theirs}
@@ -211,12 +246,12 @@ def _made_up(say: Callable[[str], None], flights: Any, frame: Any,
 
 def _check(what: str, ours: Any, theirs: Any) -> dict[str, Any]:
     ours, theirs = (value.item() if hasattr(value, "item") else value for value in (ours, theirs))
-    # pandas' own variance of dep_delay is off by 1e-12 of its value where it goes through bottleneck
+    # With bottleneck, the variance of pandas has a relative error of 1e-12.
     return {"what": what, "mojoview": ours, "pandas": theirs, "ok": bool(np.isclose(ours, theirs, rtol=1e-10, atol=0))}
 
 
 def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
-    """Best times in milliseconds, taken in turns."""
+    """Return the best times in milliseconds, measured in alternating rounds."""
     best = [float("inf"), float("inf")]
     for _ in range(ROUNDS):
         for which, call in enumerate((ours, theirs)):

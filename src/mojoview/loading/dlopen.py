@@ -1,44 +1,46 @@
-"""Loading a compiled file that has no run path: Mojo's runtime library, where a kernel needs it, is loaded first."""
+"""Opening shared objects, and the addresses of their functions."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
-from contextlib import suppress
 from pathlib import Path
 
-from mojoview.loading.mojo.compiler import PACKAGE, find_compiler
-from mojoview.loading.elf import read_elf
-from mojoview.memory.errors import CompilerNotFound
-
-__all__ = ["open_library"]
+__all__ = ["address_of", "is_function", "open_library"]
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """Loads a shared object.
-
-    What it needs is looked for as the system does. Where that fails, the libraries of this environment's compiler are
-    loaded first: a name that is already loaded is not searched for again.
+    """Load a shared object; the system searches for its dependencies.
 
     Raises
     ------
     OSError
-        It needs a library that is not here.
+        The file is not a library for this machine, or one of its dependencies is missing.
     """
-    with suppress(OSError):
-        return ctypes.CDLL(str(path))
-    with suppress(OSError, CompilerNotFound):  # whether something is missing shows below
-        for runtime in map(_runtime_directory().joinpath, read_elf(path).needed):
-            if runtime.is_file():
-                ctypes.CDLL(str(runtime))
     return ctypes.CDLL(str(path))
 
 
-def _runtime_directory() -> Path:
-    """Where the libraries of the compiler are: beside its programs, or where its package has put them."""
-    compiler = find_compiler()
-    if compiler.found == "package":
-        for file in importlib.metadata.files(PACKAGE) or ():
-            if file.name == "libKGENCompilerRTShared.so":
-                return Path(str(file.locate())).parent
-    return compiler.path.resolve().parent.parent / "lib"
+def address_of(handle: ctypes.CDLL, symbol: str) -> int:
+    """Return the address of a symbol.
+
+    Raises
+    ------
+    AttributeError
+        The library does not define it.
+    """
+    # By item: as attributes, names such as _name are those of CDLL itself.
+    return ctypes.cast(handle[symbol], ctypes.c_void_p).value or 0
+
+
+def is_function(handle: ctypes.CDLL, symbol: str) -> bool:
+    """Return whether the library defines the symbol in executable memory; variables have symbols too."""
+    try:
+        address = address_of(handle, symbol)
+    except AttributeError:
+        return False
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            span, rights = line.split(maxsplit=2)[:2]
+            low, _, high = span.partition("-")
+            if int(low, 16) <= address < int(high, 16):
+                return "x" in rights
+    return False

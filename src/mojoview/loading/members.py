@@ -1,4 +1,4 @@
-"""Members of classes that mix Python and native code: bound once, and never taken for methods."""
+"""Members of classes that mix Python and native code: bound once, never turned into methods."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import suppress
 from threading import Lock, RLock
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
-from mojoview.memory.errors import ArgumentError, MemberError, WaitTimeout
 from mojoview.memory.check import seconds_of
+from mojoview.memory.errors import ArgumentError, MemberError, WaitTimeout
 
 __all__ = ["python_attribute", "python_callable"]
 
@@ -20,18 +20,18 @@ _UNSET: Any = object()
 class python_attribute(Generic[T]):
     """python_attribute(value=..., /, *, factory=None)
 
-    A class attribute that is bound when the class is made and cannot be set on instances.
+    A class attribute that is bound when the class is created and cannot be set on instances.
 
-    A kernel in a class is no method: it does not take `self`. A Python function in a class does. With
-    `python_attribute` both are the same kind of member: what is given comes back as it is, functions included.
+    A kernel in a class is not a method: it does not take `self`, while a Python function does. `python_attribute` makes
+    both the same kind of member: the value is returned unchanged, also if it is a function.
 
     Parameters
     ----------
     value : object
-        What the attribute is; or
+        The value of the attribute.
     factory : callable
-        Called once with the class, as soon as that is made; what it returns is the attribute. Subclasses inherit the
-        value.
+        Instead of a value: called once with the class, as soon as that is created, and returns the value. Subclasses
+        inherit it.
 
     Raises
     ------
@@ -42,7 +42,7 @@ class python_attribute(Generic[T]):
 
     Notes
     -----
-    Thread safety: immutable once its class is made.
+    Thread safety: immutable once its class has been created.
 
     Examples
     --------
@@ -61,8 +61,10 @@ class python_attribute(Generic[T]):
 
     def __init__(self, value: T = _UNSET, /, *, factory: Callable[[type], T] | None = None):
         if (value is _UNSET) == (factory is None):
-            raise ArgumentError("python_attribute(): expected either a value or factory=, got "
-                                + ("neither" if factory is None else "both"))
+            raise ArgumentError(
+                "python_attribute(): expected either a value or factory=, got "
+                + ("neither" if factory is None else "both")
+            )
         if factory is not None and not callable(factory):
             raise ArgumentError(f"python_attribute(): factory: expected a callable, got {type(factory).__name__}")
         self._value, self._factory, self._name = value, factory, "attribute"
@@ -74,45 +76,45 @@ class python_attribute(Generic[T]):
 
     def __get__(self, instance: object, owner: type | None = None) -> T:
         if self._value is _UNSET:
-            raise MemberError(f"{self._name}: its class is not made yet")
+            raise MemberError(f"{self._name}: its class has not been created yet")
         return self._value
 
     def __set__(self, instance: object, value: object) -> None:
-        raise MemberError(f"{type(instance).__name__}.{self._name} was bound when the class was made")
+        raise MemberError(f"{type(instance).__name__}.{self._name} was bound when the class was created")
 
     def __delete__(self, instance: object) -> None:
-        raise MemberError(f"{type(instance).__name__}.{self._name} was bound when the class was made")
+        raise MemberError(f"{type(instance).__name__}.{self._name} was bound when the class was created")
 
 
 class python_callable(Generic[T]):
     """python_callable(function, /, *, timeout=600.0)
 
-    A member that a function of the instance computes when it is first asked for, once, whatever the number of threads.
+    A member that a function of the instance computes on first access, once for all threads.
 
-    The value is kept in the instance's `__dict__`, where later look-ups find it without calling anything; instances of
-    classes without one (`__slots__`, extension types) are remembered by a weak reference. What the function raises is
-    raised, and nothing is kept. `del instance.member` forgets a value in the `__dict__`.
+    The value is stored in the instance's `__dict__`, where later accesses find it without a call; for instances without
+    one (`__slots__`, extension types), beside a weak reference to the instance. If the function raises, nothing is
+    stored and the next access calls it again. `del instance.member` removes a value from the `__dict__`.
 
     Parameters
     ----------
     function : callable
         Called with the instance.
     timeout : float
-        Seconds for which a thread waits while another one computes the value.
+        Seconds that a thread waits while another thread computes the value.
 
     Raises
     ------
     ArgumentError
-        `function` is no callable, or `timeout` no number of seconds.
+        `function` is not callable, or `timeout` is not a number of seconds.
     MemberError
-        The class has room neither in a `__dict__` nor for weak references.
+        Instances have neither a `__dict__` nor weak references.
     WaitTimeout
-        Another thread still computes the value after `timeout` seconds.
+        Another thread has not computed the value within `timeout` seconds.
 
     Notes
     -----
-    Thread safety: any thread. The function may use other members of its instance; two that wait for each other from two
-    threads end with WaitTimeout.
+    Thread safety: any thread. The function may use other members of its instance; two members that wait for each other
+    in two threads raise WaitTimeout.
 
     Examples
     --------
@@ -137,9 +139,9 @@ class python_callable(Generic[T]):
         self.__doc__ = function.__doc__
         self._name = getattr(function, "__name__", "member")
         self._lock = Lock()
-        self._computing: dict[int, tuple[Any, list[int]]] = {}  # locks, and how many threads use them
-        # by identity: instances may be equal, or have no hash
-        self._kept: dict[int, tuple[weakref.ref[Any], T]] = {}
+        self._computing: dict[int, tuple[Any, list[int]]] = {}  # lock, and the number of its users
+        # By identity: instances may compare equal or be unhashable.
+        self._values: dict[int, tuple[weakref.ref[Any], T]] = {}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -152,52 +154,56 @@ class python_callable(Generic[T]):
     def __get__(self, instance: object, owner: type | None = None) -> Self | T:
         if instance is None:
             return self
-        value = self._look(instance)
+        value = self._lookup(instance)
         if value is not _UNSET:
             return value
         key = id(instance)
         with self._lock:
-            turn, users = self._computing.setdefault(key, (RLock(), [0]))
+            lock, users = self._computing.setdefault(key, (RLock(), [0]))
             users[0] += 1
         try:
-            if not turn.acquire(timeout=self.timeout):
-                raise WaitTimeout(f"{type(instance).__name__}.{self._name}: another thread has been computing it for"
-                                  f" {self.timeout:g} s")
+            if not lock.acquire(timeout=self.timeout):
+                raise WaitTimeout(
+                    f"{type(instance).__name__}.{self._name}: another thread has been computing it for"
+                    f" {self.timeout:g} s"
+                )
             try:
-                value = self._look(instance)
+                value = self._lookup(instance)
                 if value is _UNSET:
                     value = self.function(instance)
-                    self._keep(instance, value)
+                    self._store(instance, value)
                 return value
             finally:
-                turn.release()
+                lock.release()
         finally:
             with self._lock:
                 users[0] -= 1
                 if not users[0]:
                     self._computing.pop(key, None)
 
-    def _look(self, instance: object) -> T:
+    def _lookup(self, instance: object) -> T:
         names = getattr(instance, "__dict__", None)
         if names is not None:
             return cast(T, names.get(self._name, _UNSET))
-        reference, value = self._kept.get(id(instance), (None, _UNSET))
+        reference, value = self._values.get(id(instance), (None, _UNSET))
         return value if reference is not None and reference() is instance else _UNSET
 
-    def _keep(self, instance: object, value: T) -> None:
+    def _store(self, instance: object, value: T) -> None:
         names = getattr(instance, "__dict__", None)
         if names is not None:
             names[self._name] = value
             return
-        key, kept = id(instance), self._kept
+        key, values = id(instance), self._values
 
         def forget(gone: weakref.ref[Any]) -> None:
             with suppress(KeyError):
-                if kept[key][0] is gone:
-                    del kept[key]
+                if values[key][0] is gone:
+                    del values[key]
 
         try:
-            kept[key] = weakref.ref(instance, forget), value
+            values[key] = weakref.ref(instance, forget), value
         except TypeError:
-            raise MemberError(f"{type(instance).__name__} has no room for {self._name}: its instances have no __dict__"
-                              " and take no weak references") from None
+            raise MemberError(
+                f"{type(instance).__name__} cannot store {self._name}: its instances have no __dict__"
+                " and do not support weak references"
+            ) from None

@@ -1,61 +1,47 @@
-"""The kernels of one Mojo file, as attributes."""
+"""`KernelModule`: the kernels of Mojo source or of a C library, as attributes."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mojoview.calls.errors import ErrorTable, SourceLocation
-from mojoview.loading.mojo.source import outline_of
+from mojoview.loading.dlopen import address_of
 from mojoview.memory.errors import ArgumentError, KernelAttributeError, MojoViewError
 
 if TYPE_CHECKING:
     from mojoview.calls._kernel import Kernel
     from mojoview.calls._overloads import KernelFamily
-    from mojoview.loading.mojo.exports import Exports
+    from mojoview.loading.exports import Exports
 
-__all__ = ["KernelModule", "Places"]
+__all__ = ["KernelModule", "SourceIndex"]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """What the source says beside the kernels' signatures.
+class SourceIndex:
+    """Source locations and status names of kernels.
 
     Attributes
     ----------
     exports : mapping of str to (Path, int)
-        The file and the line in which the `def` of each export stands.
+        File and line of the `def` of each export.
     statuses : mapping of str to (int, str)
-        Codes and docstrings of the statuses that the files declare; the first file to name one counts.
+        Codes and docstrings of the statuses that the files declare; the first declaration of a name counts.
     """
 
     exports: Mapping[str, tuple[Path, int]]
     statuses: Mapping[str, tuple[int, str]]
 
-    @classmethod
-    def of(cls, sources: Sequence[Path]) -> Places:
-        exports, statuses = dict[str, tuple[Path, int]](), dict[str, tuple[int, str]]()
-        for file in sources:
-            try:
-                found = outline_of(file)
-            except OSError:
-                continue  # gone since it was compiled; its failures then have no line
-            for export in found.exports:
-                exports.setdefault(export.symbol, (file, export.defined))
-            for name, declared in found.statuses.items():
-                statuses.setdefault(name, declared)
-        return cls(exports, statuses)
-
 
 class KernelModule:
     """The kernels of Mojo source: `module.saxpy`, or `module["saxpy"]` for names that clash with the attributes below.
 
-    An export that cannot be called safely stays visible in `refused`; touching it raises KernelAttributeError, which
-    says why.
+    An export that cannot be called safely is listed in `refused`; accessing it raises KernelAttributeError with the
+    reason.
 
     Attributes
     ----------
@@ -63,19 +49,19 @@ class KernelModule:
         The source file, or the directory of the package.
     name : str
     library : Path or None
-        The shared object in the cache; None where no cache could be written.
+        The shared object in the cache; None if the cache could not be written.
     kernels : mapping of str to Kernel
     families : mapping of str to KernelFamily
-        Kernels that are one for several dtypes: exports `scale_f32` and `scale_f64` are also `scale`, which takes the
-        one that its arguments ask for.
+        Overloads by dtype: exports `scale_f32` and `scale_f64` are also `scale`, which selects one of them by the
+        dtypes of its arguments.
     refused : mapping of str to str
-        Exports that are no kernels, and why.
+        Exports that cannot be kernels, and the reason.
     errors : ErrorTable
-        The exceptions that the kernels' own status codes stand for; `errors[65] = MyError` adds one.
+        Exceptions for the kernels' own status codes; `errors[65] = MyError` adds one.
 
     Notes
     -----
-    Thread safety: immutable but for `errors`; may be used from any thread.
+    Thread safety: immutable except for `errors`; may be used from any thread.
 
     Examples
     --------
@@ -92,18 +78,26 @@ class KernelModule:
     refused: Mapping[str, str]
     errors: ErrorTable
 
-    def __init__(self, path: Path, library: Path | None, handle: ctypes.CDLL, exports: Exports, *,
-                 name: str | None = None, places: Places | None = None):
+    def __init__(
+        self,
+        path: Path,
+        library: Path | None,
+        handle: ctypes.CDLL,
+        exports: Exports,
+        *,
+        name: str | None = None,
+        index: SourceIndex | None = None,
+    ):
         from mojoview.calls._kernel import Kernel
         from mojoview.calls.overloads import families_of
 
-        places = places or Places({}, {})
-        self.errors = ErrorTable(places.statuses)
+        index = index or SourceIndex({}, {})
+        self.errors = ErrorTable(index.statuses)
         kernels, refused = dict[str, Kernel](), dict(exports.refused)
         for symbol, signature in exports.kernels.items():
-            address = ctypes.cast(handle[symbol], ctypes.c_void_p).value or 0
+            address = address_of(handle, symbol)
             try:
-                origin = SourceLocation(self.errors, *places.exports.get(symbol, ()))
+                origin = SourceLocation(self.errors, *index.exports.get(symbol, ()))
                 kernels[symbol] = Kernel.from_address(signature, address, owner=handle, origin=origin)
             except (MojoViewError, ValueError) as error:
                 refused[symbol] = str(error)
@@ -111,21 +105,27 @@ class KernelModule:
         self.name = name or path.stem
         self.families = MappingProxyType(families_of(kernels, refused))
         self.kernels, self.refused = MappingProxyType(kernels), MappingProxyType(refused)
-        self._files = {symbol: place[0].name for symbol, place in places.exports.items()}
-        # found without a call of __getattr__, which takes longer than the kernel's checks
+        self._files = {symbol: file.name for symbol, (file, _) in index.exports.items()}
+        # Instance attributes: a call of __getattr__ takes longer than the checks of a call.
         own, kind = vars(self), type(self)
-        own.update({name: found for name, found in {**self.families, **kernels}.items()
-                    if name not in own and not hasattr(kind, name)})
+        own.update(
+            {
+                name: found
+                for name, found in {**self.families, **kernels}.items()
+                if name not in own and not hasattr(kind, name)
+            }
+        )
 
     def __getattr__(self, name: str) -> Any:
-        # only what is no attribute comes here; before __init__ has run (copy, pickle) there are no kernels yet
+        # copy and pickle ask for attributes before __init__ has run.
         return self._kernel(name, **{k: vars(self).get(k, {}) for k in ("kernels", "families", "refused")})
 
     def __getitem__(self, name: str) -> Any:
         return self._kernel(name, self.kernels, self.families, self.refused)
 
-    def _kernel(self, name: str, kernels: Mapping[str, Kernel], families: Mapping[str, KernelFamily],
-                refused: Mapping[str, str]) -> Kernel | KernelFamily:
+    def _kernel(
+        self, name: str, kernels: Mapping[str, Kernel], families: Mapping[str, KernelFamily], refused: Mapping[str, str]
+    ) -> Kernel | KernelFamily:
         if name in kernels:
             return kernels[name]
         if name in families:
@@ -133,8 +133,8 @@ class KernelModule:
         file = vars(self)["path"].name if "path" in vars(self) else "the file"
         if name in refused:
             file = vars(self).get("_files", {}).get(name, file)
-            raise KernelAttributeError(f"{file}: the export {name} is no kernel: {refused[name]}", kernel=name)
-        raise KernelAttributeError(f"{file} exports no {name!r}; its kernels are: {', '.join(kernels) or 'none'}")
+            raise KernelAttributeError(f"{file}: the export {name} is not a kernel: {refused[name]}", kernel=name)
+        raise KernelAttributeError(f"{file} has no kernel {name!r}; its kernels are: {', '.join(kernels) or 'none'}")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ArgumentError("a KernelModule cannot be pickled or copied: it stands for code loaded into this process")

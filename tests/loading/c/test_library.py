@@ -2,7 +2,6 @@
 
 import ctypes
 import inspect
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,8 @@ from support.foreign import compiled
 from support.process import run_code
 
 import mojoview as mv
-from mojoview.kernels import Kernel, Param, Signature
 from mojoview.calls.signature import Size
+from mojoview.kernels import Kernel, Param, Signature
 from mojoview.memory.errors import (
     ArgumentError,
     DeclarationError,
@@ -147,11 +146,11 @@ def test_a_size_that_is_none(plain):
         (DOT, {"n": "z"}, "expected an array such as"),
         (DOT, {"n": "x.length"}, "expected an array such as"),
         (DOT, {"n": 3}, "expected an array such as"),
-        (DOT, {"x": "y"}, "'x' is used as a size, but is no integer argument"),
+        (DOT, {"x": "y"}, "'x' is used as a size, but is not an integer argument"),
         ("double dot(double n, const double x[n])", None, "'n' is used as a size"),
         ("double dot(size_t n, const double x[m])", None, "'m' is used as a size"),
         ("double dot(size_t n, const double *x, const double *x)", None, "two arguments are called 'x'"),
-        ("double dot(size_t n, void *x)", None, "says nothing of its elements"),
+        ("double dot(size_t n, void *x)", None, "does not name the type of its elements"),
     ],
 )
 def test_sizes_and_declarations_that_contradict_each_other(plain, text, sizes, why):
@@ -186,11 +185,11 @@ def test_tables(plain):
     assert sorted(lib) == ["check", "dot", "half", "scale"]
     assert (lib.dot(np.ones(3), np.ones(3)), lib.half(1), lib.check(np.ones(2))) == (3, 0.5, None)
     for table, why in [
-        ({"dot": "double tod(int)"}, "the declaration of dot is one of tod"),
+        ({"dot": "double tod(int)"}, "the declaration of dot declares tod"),
         ({"dot": ()}, "expected"),
-        ({"dot": ("double", "int) (")}, "one type in each place"),
-        ({1: DOT}, "names of functions"),
-        ({}, "no function that can be called"),
+        ({"dot": ("double", "int) (")}, "one type per item"),
+        ({1: DOT}, "the name of a function"),
+        ({}, "no callable function"),
         ({"dot": 3}, "expected a declaration"),
     ]:
         with pytest.raises((DeclarationError, ArgumentError), match=why):
@@ -208,7 +207,7 @@ def test_header_files(plain, tmp_path):
     assert lib.refused["later"] == lib.refused["a_variable"] == "libplain_library.so has no such function"
     assert "plain char" in lib.refused["print"]
     assert "void *" in lib.refused["opaque"]
-    with pytest.raises(KernelAttributeError, match=r"the export print is no kernel: line 5, column 11"):
+    with pytest.raises(KernelAttributeError, match=r"the export print is not a kernel: line 5, column 11"):
         _ = lib.print
     with pytest.raises(ArgumentError, match="cannot read"):
         mv.load_library(plain, tmp_path / "none.h")
@@ -253,12 +252,12 @@ def test_libraries_that_are_not_loaded(plain, tmp_path):
     try:
         for path, error, why in [
             (copy, ArgumentError, "other users may write to"),
-            (shared, ArgumentError, "lies in memory"),
+            (shared, ArgumentError, "is in a file system without executable files"),
             (tmp_path, ArgumentError, "regular file"),
-            (text, KernelError, "does not load"),
+            (text, KernelError, "cannot be loaded"),
             (tmp_path / "gone.so", ArgumentError, "cannot read"),
             (7, ArgumentError, "path-like"),
-            ("libsurely-not-here.so.9", KernelError, "does not load"),
+            ("libsurely-not-here.so.9", KernelError, "cannot be loaded"),
             ("", ArgumentError, "the name"),
             ("a\0b", ArgumentError, "the name"),
         ]:

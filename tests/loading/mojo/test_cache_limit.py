@@ -60,40 +60,40 @@ def left(store):
 
 def test_least_recently_used_goes_first(store):
     assert [(e.key, e.bytes, e.used) for e in store.entries()] == [(key, 1000, 1000 + k) for k, key in enumerate(KEYS)]
-    assert store.make_room(5000) == []
+    assert store.prune(5000) == []
     os.utime(store.root / KEYS[0])  # as a load does
-    assert [e.key for e in store.make_room(2999)] == KEYS[1:4]
+    assert [e.key for e in store.prune(2999)] == KEYS[1:4]
     assert left(store) == [KEYS[4], KEYS[0]]
-    assert store.left_behind() == []
-    assert len(store.make_room(0, keep=KEYS[4])) == 1
+    assert store.leftovers() == []
+    assert len(store.prune(0, keep=KEYS[4])) == 1
     assert left(store) == [KEYS[4]]
 
 
 def test_what_lies_beside_counts_and_goes_too(store):
-    stamps, sources = (cache.Cache.open(store.root.with_name(name)) for name in (cache.STAMPS, cache.SOURCES))
+    stamps, sources = (cache.Cache.open(store.root.with_name(name)) for name in (cache.IMPORTS, cache.SOURCES))
     (stamps.root / "stamp").write_bytes(bytes(50))
     for name in ("old", "fresh"):
         (sources.root / name).mkdir()
         (sources.root / name / "cell.mojo").write_bytes(bytes(100))
     os.utime(stamps.root / "stamp", (500, 500))
     os.utime(sources.root / "old", (1000.5, 1000.5))
-    assert [place.root for place in store.beside()] == [stamps.root, sources.root]
-    assert store.make_room(5250) == []
-    assert [e.key for e in store.make_room(5249)] == ["stamp"]
-    assert [e.key for e in store.make_room(4000)] == [KEYS[0], "old", KEYS[1]]
-    store.make_room(0)
+    assert [place.root for place in store.siblings()] == [stamps.root, sources.root]
+    assert store.prune(5250) == []
+    assert [e.key for e in store.prune(5249)] == ["stamp"]
+    assert [e.key for e in store.prune(4000)] == [KEYS[0], "old", KEYS[1]]
+    store.prune(0)
     assert left(store) == []
     assert [e.key for e in sources.entries()] == ["fresh"]  # it may be waiting for its compiler
-    assert stamps.left_behind() == sources.left_behind() == []
+    assert stamps.leftovers() == sources.leftovers() == []
 
 
 def test_an_entry_that_is_being_made_stays(store):
     with store.lock(KEYS[0], 1):
-        assert [e.key for e in store.make_room(3000)] == KEYS[1:3]
+        assert [e.key for e in store.prune(3000)] == KEYS[1:3]
         assert not store.remove(KEYS[0])
     assert KEYS[0] in left(store)
     assert not store.remove("f" * 40)  # there is none
-    assert store.left_behind() == []
+    assert store.leftovers() == []
 
 
 def test_an_entry_that_a_process_has_loaded_stays(fake, monkeypatch):
@@ -167,9 +167,9 @@ def test_what_killed_processes_left_behind_is_swept(store):
         fcntl.flock(held, fcntl.LOCK_EX)
         (store.root / f"{KEYS[2]}.xyz.tmp").mkdir()
         store.sweep()
-        assert [p.name for p in store.left_behind()] == [f"{KEYS[2]}.lock", f"{KEYS[2]}.xyz.tmp"]
+        assert [p.name for p in store.leftovers()] == [f"{KEYS[2]}.lock", f"{KEYS[2]}.xyz.tmp"]
     store.sweep()
-    assert store.left_behind() == []
+    assert store.leftovers() == []
     assert left(store) == KEYS
 
 

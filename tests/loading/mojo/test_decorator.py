@@ -22,11 +22,15 @@ from mojoview.loading.mojo.decorator import BoundKernel, disagreements
 from mojoview.memory import errors
 
 F8 = NDArray[np.float64]
-SIGNATURE = mv.Signature("mix", (
-    mv.Param("n", "value", "int32", passing="value", ndim=None),
-    mv.Param("x", "in", "float64"), mv.Param("y", "out", "float32", ndim=2),
-    mv.Param("a", "value", "float64", passing="value", ndim=None, default=2.0),
-))
+SIGNATURE = mv.Signature(
+    "mix",
+    (
+        mv.Param("n", "value", "int32", passing="value", ndim=None),
+        mv.Param("x", "in", "float64"),
+        mv.Param("y", "out", "float32", ndim=2),
+        mv.Param("a", "value", "float64", passing="value", ndim=None, default=2.0),
+    ),
+)
 MIX = handled_kernel(SIGNATURE, lambda n, x, y, a, threads: None)
 
 
@@ -102,15 +106,20 @@ def package(fake, monkeypatch):
 STUB = "def {}(a: float, b: float) -> float:\n    return a + b"
 
 
-@pytest.mark.parametrize("body", [
-    "@mv.native\n" + STUB.format("add"),
-    "@mv.native()\n" + STUB.format("add"),
-    "@mv.native('kern.mojo')\n" + STUB.format("add"),
-    "from pathlib import Path\n@mv.native(Path(__file__).with_name('kern.mojo'))\n" + STUB.format("add"),
-    "@mv.native('kern.mojo', name='add')\n" + STUB.format("plus") + "\nadd = plus",
-    "@mv.native(mv.load(__file__[:-2] + 'mojo'))\n" + STUB.format("add"),
-    "@mv.native(source=__import__('pathlib').Path(__file__).with_suffix('.mojo').read_text())\n" + STUB.format("add"),
-], ids=["beside", "called", "path", "absolute", "name", "module", "source"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@mv.native\n" + STUB.format("add"),
+        "@mv.native()\n" + STUB.format("add"),
+        "@mv.native('kern.mojo')\n" + STUB.format("add"),
+        "from pathlib import Path\n@mv.native(Path(__file__).with_name('kern.mojo'))\n" + STUB.format("add"),
+        "@mv.native('kern.mojo', name='add')\n" + STUB.format("plus") + "\nadd = plus",
+        "@mv.native(mv.load(__file__[:-2] + 'mojo'))\n" + STUB.format("add"),
+        "@mv.native(source=__import__('pathlib').Path(__file__).with_suffix('.mojo').read_text())\n"
+        + STUB.format("add"),
+    ],
+    ids=["beside", "called", "path", "absolute", "name", "module", "source"],
+)
 def test_where_the_export_is(package, body):
     module = package(body)
     assert module.add(1, 2) == module.add.reference(1, 2) == 3
@@ -138,29 +147,35 @@ def badly_annotated(x: "no ( annotation", y) -> None: ...  # noqa: F722
 def with_an_array(a: float, x: np.ndarray, y: np.ndarray = np.ones(2)) -> None: ...  # noqa: B008
 
 
-@pytest.mark.parametrize(("decorate", "words"), [
-    (lambda: mv.native("a.mojo", source="x"), "either where or source"),
-    (lambda: mv.native("a.mojo", name=5), "name: expected a str"),
-    (lambda: mv.native(5)(test_a_bound_kernel), "where: expected a path"),
-    (lambda: mv.native(5), "where: expected a path"),
-    (lambda: mv.native(staticmethod(test_a_bound_kernel)), "where: expected a path, .* got staticmethod"),
-    (lambda: mv.native(type), "where: expected a path"),
-    (lambda: mv.native(kernels.dot)(5), "expected a Python function, got int"),
-    (lambda: mv.native(kernels.dot)(staticmethod(test_a_bound_kernel)), "expected a Python function, got staticmethod"),
-    (lambda: mv.native(kernels.dot)(coroutine), "expected a function that returns its result"),
-    (lambda: mv.native(kernels.dot)(generator), "expected a function that returns its result"),
-    (lambda: mv.native(kernels.dot)(badly_annotated), "an annotation of badly_annotated cannot be read"),
-    (lambda: mv.native(kernels.axpy)(with_an_array), "y: its default is"),
-    (lambda: mv.native("nowhere.mojo")(test_a_bound_kernel), "cannot read"),
-    (lambda: mv.native(eval("lambda: 0", {"__name__": "no module"})), "stands in no file"),
-])
+@pytest.mark.parametrize(
+    ("decorate", "words"),
+    [
+        (lambda: mv.native("a.mojo", source="x"), "either where or source"),
+        (lambda: mv.native("a.mojo", name=5), "name: expected a str"),
+        (lambda: mv.native(5)(test_a_bound_kernel), "where: expected a path"),
+        (lambda: mv.native(5), "where: expected a path"),
+        (lambda: mv.native(staticmethod(test_a_bound_kernel)), "where: expected a path, .* got staticmethod"),
+        (lambda: mv.native(type), "where: expected a path"),
+        (lambda: mv.native(kernels.dot)(5), "expected a Python function, got int"),
+        (
+            lambda: mv.native(kernels.dot)(staticmethod(test_a_bound_kernel)),
+            "expected a Python function, got staticmethod",
+        ),
+        (lambda: mv.native(kernels.dot)(coroutine), "expected a plain function"),
+        (lambda: mv.native(kernels.dot)(generator), "expected a plain function"),
+        (lambda: mv.native(kernels.dot)(badly_annotated), "an annotation of badly_annotated cannot be read"),
+        (lambda: mv.native(kernels.axpy)(with_an_array), "y: its default is"),
+        (lambda: mv.native("nowhere.mojo")(test_a_bound_kernel), "cannot read"),
+        (lambda: mv.native(eval("lambda: 0", {"__name__": "no module"})), "is not in a file"),
+    ],
+)
 def test_bad_decorations(fake, decorate, words):
     with pytest.raises(errors.ArgumentError, match=words):
         decorate()
 
 
 def test_an_export_that_is_none(fake):
-    with pytest.raises(errors.KernelAttributeError, match="exports no 'plus'"):
+    with pytest.raises(errors.KernelAttributeError, match="has no kernel 'plus'"):
         mv.native(mv.load(fake.source), name="plus")(test_a_bound_kernel)
 
 
@@ -180,14 +195,22 @@ def scale_wrongly(x: NDArray[np.int32], a: float) -> None:
 
 def scaling(off=0):
     """scale_f32 and scale_f64 as one."""
+
     def of(bits):
         def handler(x, a, threads):
             x *= a
             x += off
 
-        return handled_kernel(mv.Signature(f"scale_f{bits}", (
-            mv.Param("x", "inout", f"float{bits}"),
-            mv.Param("a", "value", f"float{bits}", passing="value", ndim=None))), handler)
+        return handled_kernel(
+            mv.Signature(
+                f"scale_f{bits}",
+                (
+                    mv.Param("x", "inout", f"float{bits}"),
+                    mv.Param("a", "value", f"float{bits}", passing="value", ndim=None),
+                ),
+            ),
+            handler,
+        )
 
     return KernelFamily("scale", (of(32), of(64)))
 
@@ -234,8 +257,12 @@ def fits_1(n: int, x: F8, y: NDArray[np.float32], a: float = 2.0) -> None: ...
 def fits_2(n: np.int32, x: np.ndarray, y: mv.View, a: np.float64 = 2.0) -> None: ...
 def fits_3(n: Any, x: Any, y: Any, a: Any = 2.0) -> Any: ...
 def fits_4(n: np.integer, x: pd.Series, y: Annotated[NDArray[np.floating], "out"], a: np.floating = 2.0) -> None: ...
-def fits_5(n: Annotated[int, "rows"], x: Annotated[F8, "words", "in"],
-           y: np.ndarray[tuple[int, int], np.dtype[np.float32]], a: float = 2.0) -> None: ...
+def fits_5(
+    n: Annotated[int, "rows"],
+    x: Annotated[F8, "words", "in"],
+    y: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    a: float = 2.0,
+) -> None: ...
 def fits_6(n: "int", x: "F8", y: "np.ndarray", a: "float" = 2.0) -> "None": ...
 
 
@@ -260,23 +287,42 @@ def result(n: int, x: F8, y: np.ndarray, a: float = 2.0) -> float: ...
 def keyword(n: int, x: F8, y: np.ndarray, *, a: float = 2.0) -> None: ...
 
 
-@pytest.mark.parametrize(("stub", "words"), [
-    (order, ["its parameters are x, n, y, a, those of the export n, x, y, a"]),
-    (fewer, ["its parameters are n, x, those of the export n, x, y, a"]),
-    (untyped, ["n: it has no annotation", "its result has no annotation"]),
-    (scalars, ["n: annotated float, the export has a int32", "a: annotated int, the export has a float64"]),
-    (exact, ["n: annotated int64, the export has a int32", "a: annotated float32, the export has a float64"]),
-    (dtypes, ["x: annotated float32, the export has float64 in 1 dimension(s)",
-              "y: annotated float64, the export has float32 in 2 dimension(s)"]),
-    (roles, ["x: annotated 'inout', the export has 'in'"]),
-    (shapes, ["x: annotated with 2 dimension(s), the export has float64 in 1 dimension(s)"]),
-    (kinds, ["n: annotated ", "x: annotated float, the export has an array", "y: annotated list", "a: annotated str"]),
-    (defaults, ["n: its default is 1, that of the export missing", "x: its default is 2", "y: its default is 3",
-                "a: its default is 4, that of the export 2.0"]),
-    (missing, ["a: its default is missing, that of the export 2.0"]),
-    (result, ["the export returns nothing"]),
-    (keyword, ["a: expected a parameter that may be given by position and by name"]),
-], ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(
+    ("stub", "words"),
+    [
+        (order, ["its parameters are x, n, y, a, those of the export n, x, y, a"]),
+        (fewer, ["its parameters are n, x, those of the export n, x, y, a"]),
+        (untyped, ["n: it has no annotation", "its result has no annotation"]),
+        (scalars, ["n: annotated float, the export has a int32", "a: annotated int, the export has a float64"]),
+        (exact, ["n: annotated int64, the export has a int32", "a: annotated float32, the export has a float64"]),
+        (
+            dtypes,
+            [
+                "x: annotated float32, the export has float64 in 1 dimension(s)",
+                "y: annotated float64, the export has float32 in 2 dimension(s)",
+            ],
+        ),
+        (roles, ["x: annotated 'inout', the export has 'in'"]),
+        (shapes, ["x: annotated with 2 dimension(s), the export has float64 in 1 dimension(s)"]),
+        (
+            kinds,
+            ["n: annotated ", "x: annotated float, the export has an array", "y: annotated list", "a: annotated str"],
+        ),
+        (
+            defaults,
+            [
+                "n: its default is 1, that of the export missing",
+                "x: its default is 2",
+                "y: its default is 3",
+                "a: its default is 4, that of the export 2.0",
+            ],
+        ),
+        (missing, ["a: its default is missing, that of the export 2.0"]),
+        (result, ["the export returns nothing"]),
+        (keyword, ["a: expected a parameter that can be passed by position and by name"]),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
 def test_signatures_that_do_not_agree(stub, words):
     found = disagreements(stub, SIGNATURE)
     assert len(found) == len(words)
@@ -286,13 +332,22 @@ def test_signatures_that_do_not_agree(stub, words):
     assert all(text in str(caught.value) for text in found)
 
 
-@pytest.mark.parametrize(("hint", "result", "agrees"), [
-    (float, "float64", True), (float, "float32", True), (int, "uint8", True), (bool, "bool", True), (Any, "bool", True),
-    (np.float32, "float32", True), (int, "float64", False), (None, "int32", False), (bool, "int8", False),
-])
+@pytest.mark.parametrize(
+    ("hint", "result", "agrees"),
+    [
+        (float, "float64", True),
+        (float, "float32", True),
+        (int, "uint8", True),
+        (bool, "bool", True),
+        (Any, "bool", True),
+        (np.float32, "float32", True),
+        (int, "float64", False),
+        (None, "int32", False),
+        (bool, "int8", False),
+    ],
+)
 def test_results(hint, result, agrees):
-    def stub():
-        ...
+    def stub(): ...
 
     stub.__annotations__["return"] = hint
     assert (not disagreements(stub, mv.Signature("stub", (), result=result))) is agrees

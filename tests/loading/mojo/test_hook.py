@@ -84,8 +84,12 @@ def test_the_root_of_the_package_is_given_to_the_compiler(place, hook, monkeypat
     for name in ("top", "pk.sub.stats", "moved.stats"):
         importlib.import_module(name)
     flags = {str(Path(path).relative_to(place)): options["flags"] for path, options in seen.items()}
-    assert flags == {"top.mojo": [], "pk/__init__.mojo": ["-I", str(place)], "pk/sub/stats.mojo": ["-I", str(place)],
-                     "elsewhere/stats.mojo": []}
+    assert flags == {
+        "top.mojo": [],
+        "pk/__init__.mojo": ["-I", str(place)],
+        "pk/sub/stats.mojo": ["-I", str(place)],
+        "elsewhere/stats.mojo": [],
+    }
 
 
 # ---- what is left alone
@@ -106,8 +110,15 @@ def test_a_module_of_another_finder_comes_first(place, hook):
     class Finder:
         @staticmethod
         def find_spec(name, path=None, target=None):
-            return ModuleSpec(name, types.SimpleNamespace(create_module=lambda s: None, exec_module=lambda m: None),
-                              origin="elsewhere") if name == "shadow" else None
+            return (
+                ModuleSpec(
+                    name,
+                    types.SimpleNamespace(create_module=lambda s: None, exec_module=lambda m: None),
+                    origin="elsewhere",
+                )
+                if name == "shadow"
+                else None
+            )
 
     write(place, "shadow.mojo")
     sys.meta_path.append(Finder)
@@ -128,8 +139,9 @@ def test_standard_library_and_builtins(place, hook):
 def test_modules_of_modulars_importer(place, hook, fake):
     """Its finder is last on the path; ours must neither take its files nor ask it, which would compile ours."""
     asked = []
-    kind = type("MojoImporter", (), {"__module__": "mojo.importer",
-                                     "find_spec": lambda self, name, *_: asked.append(name)})
+    kind = type(
+        "MojoImporter", (), {"__module__": "mojo.importer", "find_spec": lambda self, name, *_: asked.append(name)}
+    )
     sys.meta_path.append(kind())
     try:
         write(place, "bound.mojo", BINDING)
@@ -193,8 +205,18 @@ def test_enabling_and_disabling(place):
         import stats
 
 
-@pytest.mark.parametrize("options", [{"flags": "-O1"}, {"flags": [1]}, {"progress": 5}, {"timeout": "1"},
-                                     {"timeout": -1}, {"timeout": True}, {"timeout": float("nan")}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"flags": "-O1"},
+        {"flags": [1]},
+        {"progress": 5},
+        {"timeout": "1"},
+        {"timeout": -1},
+        {"timeout": True},
+        {"timeout": float("nan")},
+    ],
+)
 def test_bad_options(options):
     before = list(sys.meta_path)
     with pytest.raises(errors.ArgumentError, match=f"enable_hook.*{next(iter(options))}"):
@@ -205,8 +227,11 @@ def test_bad_options(options):
 def test_options_reach_the_compiler(place, fake):
     write(place, "stats.mojo")
     told = []
-    with mv.enable_hook(progress=told.append), pytest.raises(errors.KernelImportError, match="flag -o is load"), \
-            mv.enable_hook(flags=["-o", "x"]):
+    with (
+        mv.enable_hook(progress=told.append),
+        pytest.raises(errors.KernelImportError, match="flag -o is set by load"),
+        mv.enable_hook(flags=["-o", "x"]),
+    ):
         importlib.import_module("stats")
     with mv.enable_hook(progress=told.append):
         importlib.import_module("stats")
@@ -243,7 +268,8 @@ def test_failed_reload_leaves_the_module_as_it_was(place, hook, fake):
     with pytest.raises(errors.KernelImportError):
         importlib.reload(stats)
     assert {k: v for k, v in vars(stats).items() if k not in ("__spec__", "__loader__")} == {
-        k: v for k, v in names.items() if k not in ("__spec__", "__loader__")}
+        k: v for k, v in names.items() if k not in ("__spec__", "__loader__")
+    }
     assert sys.modules["stats"] is stats
 
 
@@ -257,8 +283,14 @@ def test_compile_error_as_an_import_error(place, hook, fake):
     assert type(error) is errors.KernelImportError
     assert not isinstance(error, ModuleNotFoundError)
     assert (error.name, error.path, error.file, error.line, error.column) == ("ours.stats", str(path), "f.mojo", 3, 9)
-    assert str(error) == error.msg == ("cannot import ours.stats: load(): the Mojo compiler refuses stats.mojo\n"
-                                       "f.mojo:3:9: error: no such thing\n    é = x\n        ^")
+    assert (
+        str(error)
+        == error.msg
+        == (
+            "cannot import ours.stats: load(): the Mojo compiler rejects stats.mojo\n"
+            "f.mojo:3:9: error: no such thing\n    é = x\n        ^"
+        )
+    )
     assert type(error.__cause__) is errors.KernelCompileError
     assert error.diagnostics == error.__cause__.diagnostics
     assert "ours.stats" not in sys.modules
@@ -269,12 +301,18 @@ def test_compile_error_as_an_import_error(place, hook, fake):
     assert importlib.import_module("ours.stats").add(1, 2) == 3
 
 
-@pytest.mark.parametrize(("spoil", "cause"), [
-    (lambda fake, path: fake.mode("die"), errors.KernelCompileError),
-    (lambda fake, path: fake.mode("needs"), errors.KernelError),
-    (lambda fake, path: fake.cache.parent.mkdir() or fake.cache.mkdir(mode=0o777) or fake.cache.chmod(0o777),
-     errors.CacheError),
-], ids=["dies", "does not load", "cache of others"])
+@pytest.mark.parametrize(
+    ("spoil", "cause"),
+    [
+        (lambda fake, path: fake.mode("die"), errors.KernelCompileError),
+        (lambda fake, path: fake.mode("needs"), errors.KernelError),
+        (
+            lambda fake, path: fake.cache.parent.mkdir() or fake.cache.mkdir(mode=0o777) or fake.cache.chmod(0o777),
+            errors.CacheError,
+        ),
+    ],
+    ids=["dies", "cannot be loaded", "cache of others"],
+)
 def test_every_other_failure_is_an_import_error_too(place, hook, fake, spoil, cause):
     path = write(place, "stats.mojo")
     spoil(fake, path)
@@ -309,7 +347,7 @@ def test_names_that_a_module_lacks(place, hook):
 
     with pytest.raises(AttributeError, match="module 'stats' has no kernel 'sub'"):
         _ = stats.sub
-    with pytest.raises(errors.KernelAttributeError, match="export gone is no kernel: line 4: it stands in the source"):
+    with pytest.raises(errors.KernelAttributeError, match="export gone is not a kernel: line 4: it is in the source"):
         _ = stats.gone
     with pytest.raises(ImportError):
         from stats import sub  # noqa: F401
@@ -333,14 +371,22 @@ def test_threads_that_import_at_once_compile_once(place, hook, fake):
 def test_python_m_and_pytest(place, fake):
     """A program run with -m, and a test session whose conftest enables the hook."""
     write(place, "kern/stats.mojo")
-    write(place, "kern/__main__.py", "import mojoview as mv\nmv.enable_hook()\nfrom kern.stats import add\n"
-                                     "assert add(1, 2) == 3\nprint('ran')\n")
+    write(
+        place,
+        "kern/__main__.py",
+        "import mojoview as mv\nmv.enable_hook()\nfrom kern.stats import add\nassert add(1, 2) == 3\nprint('ran')\n",
+    )
     write(place, "suite/conftest.py", "import mojoview as mv\nmv.enable_hook()\n")
     write(place, "suite/test_kern.py", "from kern.stats import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
     done = subprocess.run([sys.executable, "-m", "kern"], cwd=place, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("ran\n", "")
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "suite"], cwd=place,
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "suite"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(fake.builds) == 1
 
@@ -372,24 +418,37 @@ def stamped(place, hook, fake, monkeypatch):
 
     assert not import_again()
     assert not import_again()  # what was written just now is not trusted
-    monkeypatch.setattr(import_cache, "SETTLED", -(1 << 62))
+    monkeypatch.setattr(import_cache, "MTIME_RACE_NS", -(1 << 62))
     assert not import_again()
     assert import_again()
     return import_again
 
 
-@pytest.mark.parametrize("change", [
-    lambda place: (place / "pk/stats.mojo").write_text(ADD + "# other\n"),
-    lambda place: (place / "pk/helper.mojo").write_text("2"),
-    lambda place: (place / "pk/helper.mojo").unlink(),
-    lambda place: (place / "pk/helper").mkdir(),
-    lambda place: (place / "helper.mojo").write_text("3"),
-    lambda place: (place / "pk/data/more.mojo").write_text("4"),
-    lambda place: os.replace(write(place, "pk/new", "5"), place / "pk/helper.mojo"),
-    lambda place: (place / "pk/helper.mojo").write_text("6") and os.utime(place / "pk/helper.mojo", (1e9, 1e9)),
-    lambda place: os.utime(os.environ["MOJO"], (2e9, 2e9)),
-], ids=["source", "import", "import gone", "package beside import", "file at the root", "file in a folder", "replaced",
-        "time set back", "compiler"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda place: (place / "pk/stats.mojo").write_text(ADD + "# other\n"),
+        lambda place: (place / "pk/helper.mojo").write_text("2"),
+        lambda place: (place / "pk/helper.mojo").unlink(),
+        lambda place: (place / "pk/helper").mkdir(),
+        lambda place: (place / "helper.mojo").write_text("3"),
+        lambda place: (place / "pk/data/more.mojo").write_text("4"),
+        lambda place: os.replace(write(place, "pk/new", "5"), place / "pk/helper.mojo"),
+        lambda place: (place / "pk/helper.mojo").write_text("6") and os.utime(place / "pk/helper.mojo", (1e9, 1e9)),
+        lambda place: os.utime(os.environ["MOJO"], (2e9, 2e9)),
+    ],
+    ids=[
+        "source",
+        "import",
+        "import gone",
+        "package beside import",
+        "file at the root",
+        "file in a folder",
+        "replaced",
+        "time set back",
+        "compiler",
+    ],
+)
 def test_a_stamp_is_not_trusted_after_any_change(stamped, place, change):
     change(place)
     assert not stamped()
@@ -405,7 +464,8 @@ def test_damaged_stamps(stamped, fake, text):
 
 def test_what_a_stamp_gives_is_what_load_gives(stamped, place):
     text = (place / "pk/stats.mojo").read_text() + (
-        'comptime E_COLD = Status(E_USER + 1)\n"""ValueError: too cold."""\n')
+        'comptime E_COLD = Status(E_USER + 1)\n"""ValueError: too cold."""\n'
+    )
     (place / "pk/stats.mojo").write_text(text)
     assert not stamped()
     assert stamped()
@@ -414,8 +474,11 @@ def test_what_a_stamp_gives_is_what_load_gives(stamped, place):
     for name in ("path", "name", "__doc__", "_files", "refused", "library"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert (repr(ours), ours.add.__doc__) == (repr(theirs), theirs.add.__doc__)
-    assert repr(ours.errors) == repr(theirs.errors) == (
-        "<errors of a kernel module: 65: KernelValueError (E_COLD, too cold)>")
+    assert (
+        repr(ours.errors)
+        == repr(theirs.errors)
+        == ("<errors of a kernel module: 65: KernelValueError (E_COLD, too cold)>")
+    )
 
 
 def test_an_entry_is_verified_again_only_where_it_looks_different(stamped, fake, monkeypatch):
@@ -452,13 +515,13 @@ def test_a_cache_that_others_may_write_to_is_not_used(stamped, fake):
 
 def test_no_stamp_where_none_can_be_written(place, hook, fake, monkeypatch):
     write(place, "stats.mojo")
-    monkeypatch.setattr(import_cache, "SETTLED", -(1 << 62))
+    monkeypatch.setattr(import_cache, "MTIME_RACE_NS", -(1 << 62))
     fake.cache.parent.mkdir()
     (fake.cache.parent / "imports").write_text("in the way")
     assert importlib.import_module("stats").add(1, 2) == 3
-    monkeypatch.setattr(import_cache, "FIRST", ())
+    monkeypatch.setattr(import_cache, "UNAMBIGUOUS", ())
     (fake.cache.parent / "imports").unlink()
-    import_cache.remember(str(place / "stats.mojo"), [], sys.modules["stats"].__mojo__)
+    import_cache.store(str(place / "stats.mojo"), [], sys.modules["stats"].__mojo__)
     assert not (fake.cache.parent / "imports").exists()
 
 
@@ -494,7 +557,7 @@ def test_real_kernels_that_import_each_other(mojo_cache, tmp_path, monkeypatch):
     write(tmp_path, "realpk/deep/helper.mojo", "def thrice(x: Float64) -> Float64:\n    return 3 * x\n")
     write(tmp_path, "realpk/deep/inner/__init__.mojo", "")
     write(tmp_path, "realpk/deep/inner/stats.mojo", RELATIVE)
-    monkeypatch.setattr(import_cache, "SETTLED", -(1 << 62))
+    monkeypatch.setattr(import_cache, "MTIME_RACE_NS", -(1 << 62))
     try:
         with mv.enable_hook():
             from realpk import stats
@@ -517,7 +580,10 @@ def test_real_kernels_that_import_each_other(mojo_cache, tmp_path, monkeypatch):
             with pytest.raises(errors.KernelImportError) as caught:
                 importlib.import_module("realpk.broken")
             assert (caught.value.file, caught.value.line, caught.value.column) == (
-                str(tmp_path / "realpk/broken.mojo"), 3, 16)
+                str(tmp_path / "realpk/broken.mojo"),
+                3,
+                16,
+            )
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == "realpk"]:
             del sys.modules[name]

@@ -15,9 +15,9 @@ from support.foreign import compiled
 from support.process import run_code
 
 import mojoview as mv
-from mojoview.kernels import Kernel
 from mojoview.calls._overloads import KernelFamily
-from mojoview.loading.c.declaration import LONGEST, read_declaration, read_header
+from mojoview.kernels import Kernel
+from mojoview.loading.c.declaration import MAX_LENGTH, read_declaration, read_header
 from mojoview.memory.errors import (
     ArgumentError,
     DeclarationError,
@@ -92,9 +92,9 @@ def test_a_name_longer_than_files_have(name, fake):
 def test_a_function_called_like_an_attribute_of_ctypes(name, plain):
     with pytest.raises(KernelAttributeError, match="no function"):
         mv.load_library(plain, f"int {name}(int x)")
-    with pytest.raises(ArgumentError, match="names of functions"):
+    with pytest.raises(ArgumentError, match="the name of a function"):
         mv.load_library(plain, {name + "\0": "int function(int x)"})
-    with pytest.raises(ArgumentError, match="names of functions"):
+    with pytest.raises(ArgumentError, match="the name of a function"):
         mv.load_library(plain, {name + "\ud800": "int function(int x)"})
 
 
@@ -123,10 +123,10 @@ def test_sizes_that_are_no_table(sizes, plain):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("/* " * (LONGEST // 3), "line 1, column 1: a comment is not closed"),
+        ("/* " * (MAX_LENGTH // 3), "line 1, column 1: a comment is not closed"),
         ("int f(int x); /*/", "line 1, column 15: a comment is not closed"),
-        (" " * (LONGEST + 1), "at most"),
-        ("a" + " " * (LONGEST - 1), "not known"),
+        (" " * (MAX_LENGTH + 1), "at most"),
+        ("a" + " " * (MAX_LENGTH - 1), "not known"),
         ("double f(" + ", ".join(["double"] * 50_000) + ")", "at most 127 arguments"),
         ("double f(" + "," * 200 + ")", "an argument is missing|at most 127"),
     ],
@@ -148,7 +148,7 @@ def test_a_pointer_to_a_type_that_is_not_made_yet(plain):
     function = ctypes.CDLL(str(plain)).dot
     pending = ctypes.POINTER(type("Later", (ctypes.Structure,), {}))
     function.argtypes = [type("LP_Pending", (ctypes._Pointer,), {}), pending]
-    with pytest.raises(DeclarationError, match="no numbers"):
+    with pytest.raises(DeclarationError, match="other than numbers"):
         mv.from_function(function)
 
 
@@ -163,8 +163,9 @@ def test_an_integer_too_long_to_be_written_out():
 # -- families --------------------------------------------------------------------------------------------------------
 def kernels_for(plain, *dtypes):
     function = ctypes.CDLL(str(plain)).dot
-    return tuple(mv.from_function(function, f"double f(size_t n, const {d} *x, const {d} *y)", name=f"f_{d}")
-                 for d in dtypes)
+    return tuple(
+        mv.from_function(function, f"double f(size_t n, const {d} *x, const {d} *y)", name=f"f_{d}") for d in dtypes
+    )
 
 
 def test_a_family_of_nothing_or_of_strangers(plain):

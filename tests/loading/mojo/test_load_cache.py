@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mojoview as mv
-from mojoview.loading.mojo import cache
 from mojoview.loading import description
+from mojoview.loading.elf import Elf, read_elf
+from mojoview.loading.mojo import cache
 from mojoview.loading.mojo.build import Build
 from mojoview.loading.mojo.compiler import find_compiler
-from mojoview.loading.elf import Elf, read_elf
 from mojoview.memory import _lease, errors
 
 
@@ -65,14 +65,14 @@ def test_directory_above_the_cache(fake, mode, fine):
 def test_cache_that_is_no_directory_is_refused(fake, make):
     fake.cache.parent.mkdir()
     make(fake.cache)
-    with pytest.raises(errors.CacheError, match="is no directory"):
+    with pytest.raises(errors.CacheError, match="is not a directory"):
         mv.load(fake.source)
 
 
 def test_cache_that_cannot_be_made(fake, monkeypatch):
     monkeypatch.setenv("MOJOVIEW_CACHE_DIR", str(fake.source))  # a file
     for _ in range(2):
-        with pytest.warns(RuntimeWarning, match=r"cannot be written .*for this process alone") as caught:
+        with pytest.warns(RuntimeWarning, match=r"cannot be written .*for this process only") as caught:
             module = mv.load(fake.source)
         assert caught[0].filename == __file__
         assert module.add(1, 2) == 3
@@ -117,7 +117,7 @@ def edit(entry, change):
     body = json.loads(path.read_text())
     del body["seal"]
     change(body)
-    path.write_text(json.dumps({**body, "seal": description.seal(body)}))
+    path.write_text(json.dumps({**body, "seal": description.checksum(body)}))
 
 
 def put(name, data):
@@ -125,7 +125,7 @@ def put(name, data):
 
 
 DAMAGE = {
-    "library cut short": put("kernels.so", lambda b: b[:len(b) // 2]),
+    "library cut short": put("kernels.so", lambda b: b[: len(b) // 2]),
     "library empty": put("kernels.so", lambda b: b""),
     "library of one other byte": put("kernels.so", lambda b: b[:5000] + bytes([b[5000] ^ 1]) + b[5001:]),
     "no library": lambda entry: (entry / "kernels.so").unlink(),
@@ -159,7 +159,7 @@ DAMAGE = {
 def make_entry(fake):
     """An entry that no process has mapped: nobody can be protected from changes to the code that he runs."""
     build, store = Build.of(fake.source, (), find_compiler()), cache.Cache.open(fake.cache)
-    with store.workplace("new") as work:
+    with store.work_directory("new") as work:
         return store.put(build.key(), work / "new.so", build.run(work / "new.so", None, 60)).parent
 
 
@@ -184,7 +184,7 @@ def test_no_description_upsets_the_reader(fake, data):
     path = (make_entry(fake) if not fake.lines else fake.entry) / "kernels.json"
     text = fake.__dict__.setdefault("original", path.read_bytes())
     at = data.draw(st.integers(0, len(text)))
-    path.write_bytes(text[:at] + data.draw(st.binary(max_size=6)) + text[data.draw(st.integers(at, len(text))):])
+    path.write_bytes(text[:at] + data.draw(st.binary(max_size=6)) + text[data.draw(st.integers(at, len(text))) :])
     found = cache.Cache(fake.cache).get(fake.entry.name)
     assert found is None or found[1].kernels["add"].result == "float64"
 
@@ -199,7 +199,7 @@ def test_shared_object_is_read_without_trust(tmp_path):
     table = int.from_bytes(whole[40:48], "little")
     for k in range(300):  # the header and the section table, where every byte counts
         at = int(rng.integers(6, 64)) if k % 2 else table + int(rng.integers(0, 64 * 28))
-        cuts.append(whole[:at] + rng.bytes(2) + whole[at + 2:])
+        cuts.append(whole[:at] + rng.bytes(2) + whole[at + 2 :])
     for data in cuts:
         path.write_bytes(data)
         try:

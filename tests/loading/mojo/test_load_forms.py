@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import mojoview as mv
+from mojoview.calls.errors import ErrorTable
 from mojoview.loading.mojo import build
 from mojoview.loading.mojo.compiler import find_compiler
-from mojoview.calls.errors import ErrorTable
 from mojoview.loading.mojo.inputs import root_of
 from mojoview.memory import errors
 
@@ -66,22 +66,25 @@ def test_debug_is_another_build_with_symbols_and_without_the_optimiser(fake, mon
     assert len(fake.builds) == 2
 
 
-@pytest.mark.parametrize(("path", "options", "words"), [
-    (None, {}, "path: expected a str or path-like"),
-    ("fake.mojo", {"source": ADD}, "expected either a path or source=, got both"),
-    (None, {"source": 3}, "source: expected a str, got int"),
-    (None, {"source": ADD, "name": "no name"}, "name: expected an identifier other than 'mojoview', got 'no name'"),
-    (None, {"source": ADD, "name": "mojoview"}, "name: expected an identifier"),
-    (None, {"source": ADD, "debug": 1}, "debug: expected a bool, got int"),
-    ("folder", {}, "expected a package .* ends in .mojo, got 'folder'"),
-    ([], {}, "at least one file"),
-    (["fake.mojo", 3], {}, "path: expected a str or path-like, got int"),
-    (["fake.mojo", "folder/fake.mojo"], {}, "two files are called fake.mojo"),
-    (["fake.mojo", "not-a-name.mojo"], {}, "not-a-name.mojo has no name that Mojo can import"),
-    (["fake.mojo", "gone.mojo"], {}, "cannot read .*gone.mojo: No such file"),
-    (["fake.mojo", "again.mojo"], {}, "fake.mojo and again.mojo both export 'add'; rename one"),
-    ("bad-name", {}, "the package directory 'bad-name' has no name that Mojo can import"),
-])
+@pytest.mark.parametrize(
+    ("path", "options", "words"),
+    [
+        (None, {}, "path: expected a str or path-like"),
+        ("fake.mojo", {"source": ADD}, "expected either a path or source=, got both"),
+        (None, {"source": 3}, "source: expected a str, got int"),
+        (None, {"source": ADD, "name": "no name"}, "name: expected an identifier other than 'mojoview', got 'no name'"),
+        (None, {"source": ADD, "name": "mojoview"}, "name: expected an identifier"),
+        (None, {"source": ADD, "debug": 1}, "debug: expected a bool, got int"),
+        ("folder", {}, "expected a package .* ends in .mojo, got 'folder'"),
+        ([], {}, "at least one file"),
+        (["fake.mojo", 3], {}, "path: expected a str or path-like, got int"),
+        (["fake.mojo", "folder/fake.mojo"], {}, "two files are called fake.mojo"),
+        (["fake.mojo", "not-a-name.mojo"], {}, "not-a-name.mojo is not a name that Mojo can import"),
+        (["fake.mojo", "gone.mojo"], {}, "cannot read .*gone.mojo: No such file"),
+        (["fake.mojo", "again.mojo"], {}, "fake.mojo and again.mojo both export 'add'; rename one"),
+        ("bad-name", {}, "the package directory 'bad-name' is not a name that Mojo can import"),
+    ],
+)
 def test_what_load_does_not_take(fake, monkeypatch, path, options, words):
     monkeypatch.chdir(fake.source.parent)
     Path("folder").mkdir()
@@ -100,8 +103,12 @@ def test_every_module_of_a_package_counts_for_its_key(fake):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(ADD.replace("add", name.replace("/", "_")) if "__init__" not in name else "")
     given = build.Build.of(package, (), find_compiler())
-    assert [dotted for _, dotted in given.inputs.members] == ["pack.__init__", "pack.inner.__init__", "pack.inner.two",
-                                                              "pack.one"]
+    assert [dotted for _, dotted in given.inputs.members] == [
+        "pack.__init__",
+        "pack.inner.__init__",
+        "pack.inner.two",
+        "pack.one",
+    ]
     root = given.inputs.file.read_text()
     assert root.startswith("from pack.inner.two import `inner_two` as e0\nfrom pack.one import `one` as e1\n\n@export(")
     keys = {given.key()}
@@ -113,11 +120,14 @@ def test_every_module_of_a_package_counts_for_its_key(fake):
 
 def test_the_root_of_several_files_refers_to_what_can_be_a_kernel(tmp_path):
     file = tmp_path / "m.mojo"
-    file.write_text(ADD + '@export("x")\ndef x():\n    pass\n@export("o1")\ndef o(a: Int) abi("C"):\n    pass\n'
-                    '@export("o2")\ndef o(a: Bool) abi("C"):\n    pass\nstruct S:\n    @export("m")\n'
-                    '    def m() abi("C"):\n        pass\n')
+    file.write_text(
+        ADD + '@export("x")\ndef x():\n    pass\n@export("o1")\ndef o(a: Int) abi("C"):\n    pass\n'
+        '@export("o2")\ndef o(a: Bool) abi("C"):\n    pass\nstruct S:\n    @export("m")\n'
+        '    def m() abi("C"):\n        pass\n'
+    )
     assert [line for line in root_of([(file, "m")]).splitlines() if line.startswith("from")] == [
-        "from m import `add` as e0"]
+        "from m import `add` as e0"
+    ]
 
 
 # ---- the compiler itself
@@ -128,8 +138,15 @@ def parcel(mojo_cache):
 
 @pytest.mark.mojo
 def test_a_package_is_one_module(parcel):
-    assert set(parcel) == {"total", "scale_f32", "scale_f64", "scale_i16", "convert_f64_f32", "convert_i64_f32",
-                           "convert_i64_f64"}
+    assert set(parcel) == {
+        "total",
+        "scale_f32",
+        "scale_f64",
+        "scale_i16",
+        "convert_f64_f32",
+        "convert_i64_f32",
+        "convert_i64_f64",
+    }
     assert parcel.total(np.arange(5)) == 20
     assert (parcel.path, parcel.name) == (HERE / "parcel", "parcel")
     assert parcel.__doc__ == "A package: what its modules export becomes one module of kernels."
@@ -141,8 +158,10 @@ def test_a_package_is_one_module(parcel):
 def test_refusals_name_the_line_and_the_file(parcel):
     lines = (HERE / "parcel/inner/scale.mojo").read_text().splitlines()
     line = 1 + lines.index('def words(x: String) abi("C") -> Int:')
-    with pytest.raises(errors.KernelAttributeError,
-                       match=f"scale.mojo: the export words is no kernel: line {line}: argument x has the type String"):
+    with pytest.raises(
+        errors.KernelAttributeError,
+        match=f"scale.mojo: the export words is not a kernel: line {line}: argument x has the type String",
+    ):
         _ = parcel.words
     assert "leading underscore" in parcel.refused["_under"]
 
@@ -152,8 +171,10 @@ def test_several_files_that_import_each_other(mojo_cache, tmp_path):
     (tmp_path / "one").mkdir()
     one, two = tmp_path / "one" / "first.mojo", tmp_path / "second.mojo"
     one.write_text(ADD)
-    two.write_text('from first import add\n\n\n@export("thrice")\ndef thrice(a: Float64) abi("C") -> Float64:\n'
-                   '    """Three times a."""\n    return add(add(a, a), a)\n')
+    two.write_text(
+        'from first import add\n\n\n@export("thrice")\ndef thrice(a: Float64) abi("C") -> Float64:\n'
+        '    """Three times a."""\n    return add(add(a, a), a)\n'
+    )
     module = mv.load([two, one], name="both")
     assert (set(module), module.name, module.thrice(2), module.add(1, 2)) == ({"add", "thrice"}, "both", 6, 3)
     assert module.thrice.__doc__ == "Three times a."
@@ -161,8 +182,10 @@ def test_several_files_that_import_each_other(mojo_cache, tmp_path):
 
 @pytest.mark.mojo
 def test_source_text_with_debug_symbols(mojo_cache):
-    text = ('from mojoview import E_VALUE, InOut, Status\n\n\n@export("boom")\n'
-            'def boom(x: InOut[DType.float64]) abi("C") -> Status:\n    x[0] = 1\n    return E_VALUE.at(1)\n')
+    text = (
+        'from mojoview import E_VALUE, InOut, Status\n\n\n@export("boom")\n'
+        'def boom(x: InOut[DType.float64]) abi("C") -> Status:\n    x[0] = 1\n    return E_VALUE.at(1)\n'
+    )
     module = mv.load(source=text, name="inline", debug=True)
     assert b".debug_line" in module.library.read_bytes()
     assert str(module.path.name).encode() in module.library.read_bytes()
@@ -204,11 +227,15 @@ def test_a_family_of_two_dtypes(parcel):
 
 
 @pytest.mark.mojo
-@pytest.mark.parametrize("x", [np.arange(3, dtype="i4"), np.arange(3, dtype=">f8"), [1, 2], np.array([None]),
-                               np.arange(3).astype("M8[s]")])
+@pytest.mark.parametrize(
+    "x", [np.arange(3, dtype="i4"), np.arange(3, dtype=">f8"), [1, 2], np.array([None]), np.arange(3).astype("M8[s]")]
+)
 def test_a_family_that_has_no_such_kernel_says_which_there_are(parcel, x):
-    with pytest.raises(errors.DTypeError, match=r"scale\(\): no kernel for x: .*; there are: scale_f32\(a: Float32, x: "
-                                                r"InOut\[float32\]\) -> Status; scale_f64"):
+    with pytest.raises(
+        errors.DTypeError,
+        match=r"scale\(\): no kernel for x: .*; there are: scale_f32\(a: Float32, x: "
+        r"InOut\[float32\]\) -> Status; scale_f64",
+    ):
         parcel.scale(1, x)
 
 
@@ -257,8 +284,11 @@ def test_what_a_family_shows(parcel):
         with pytest.raises(errors.DTypeError):
             scale(1, np.zeros(3, "u1"))
     assert sys.getrefcount(scale) == before
-    for wrong in (lambda: type(scale)("scale", scale.kernels[:1]), lambda: scale.__init__("scale", scale.kernels),
-                  lambda: type(scale).__new__(type(scale))(1)):
+    for wrong in (
+        lambda: type(scale)("scale", scale.kernels[:1]),
+        lambda: scale.__init__("scale", scale.kernels),
+        lambda: type(scale).__new__(type(scale))(1),
+    ):
         with pytest.raises(errors.ArgumentError):
             wrong()
 
@@ -301,22 +331,25 @@ def test_numbers_that_a_kernel_updates_come_back(compiled):
 
 
 @pytest.mark.mojo
-@pytest.mark.parametrize(("call", "result"), [
-    (lambda m: m.double_of([1, 2.5, True]).tolist(), [2, 5, 2]),
-    (lambda m: m.double_of(()).tolist(), []),
-    (lambda m: m.flags([True, np.bool_(False)], [[1, 2, 3], (4, 5, 6)]), 231),
-    (lambda m: m.halves([2**31 - 1, -2])[0], 2**30 - 2),
-    (lambda m: m.double_of([1, "2"]), "argument 'x': expected a number for float64, got str"),
-    (lambda m: m.double_of([10**400]), "expected a value that fits float64"),
-    (lambda m: m.double_of([[1.0]]), "expected 1 dimension"),
-    (lambda m: m.halves([1.0]), "argument 'x': expected a number for int32, got float"),
-    (lambda m: m.halves([2**31]), "expected a value that fits int32, got 2147483648"),
-    (lambda m: m.flags([1], [[1]]), "argument 'x': expected a number for bool, got int"),
-    (lambda m: m.flags([True], [[1, 2], [3]]), "argument 'y': expected a number for float32, got list"),
-    (lambda m: m.flags([True], [np.zeros((2, 2)), np.zeros((2, 3))]), "uneven parts"),
-    (lambda m: m.double_of([1.0], [0.0]), "argument 'y': it is written to, expected an array, got a list"),
-    (lambda m: m.double_of({"x": [1.0]}), r"expected an array, got a dict; .* double_of\(\*\*columns\)"),
-])
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (lambda m: m.double_of([1, 2.5, True]).tolist(), [2, 5, 2]),
+        (lambda m: m.double_of(()).tolist(), []),
+        (lambda m: m.flags([True, np.bool_(False)], [[1, 2, 3], (4, 5, 6)]), 231),
+        (lambda m: m.halves([2**31 - 1, -2])[0], 2**30 - 2),
+        (lambda m: m.double_of([1, "2"]), "argument 'x': expected a number for float64, got str"),
+        (lambda m: m.double_of([10**400]), "expected a value that fits float64"),
+        (lambda m: m.double_of([[1.0]]), "expected 1 dimension"),
+        (lambda m: m.halves([1.0]), "argument 'x': expected a number for int32, got float"),
+        (lambda m: m.halves([2**31]), "expected a value that fits int32, got 2147483648"),
+        (lambda m: m.flags([1], [[1]]), "argument 'x': expected a number for bool, got int"),
+        (lambda m: m.flags([True], [[1, 2], [3]]), "argument 'y': expected a number for float32, got list"),
+        (lambda m: m.flags([True], [np.zeros((2, 2)), np.zeros((2, 3))]), "uneven parts"),
+        (lambda m: m.double_of([1.0], [0.0]), "argument 'y': it is written to, expected an array, got a list"),
+        (lambda m: m.double_of({"x": [1.0]}), r"expected an array, got a dict; .* double_of\(\*\*columns\)"),
+    ],
+)
 def test_lists_become_arrays_of_the_declared_dtype(compiled, call, result):
     if isinstance(result, str):
         with pytest.raises(errors.MojoViewError, match=result):
@@ -350,12 +383,20 @@ def outcomes(compiled):
 
 
 @pytest.mark.mojo
-@pytest.mark.parametrize(("code", "kind", "message", "index"), [
-    (1, errors.KernelValueError, "kernel fails(x, code): the sample is too cold (E_COLD, status 65), at element 3", 3),
-    (2, errors.KernelError, "kernel fails(x, code): An odd sample (E_ODD, status 66)", None),
-    (3, errors.KernelError, "kernel fails(x, code): E_BARE, status 67", None),
-    (200, errors.KernelError, "kernel fails(x, code): the kernel returned status 200", None),
-])
+@pytest.mark.parametrize(
+    ("code", "kind", "message", "index"),
+    [
+        (
+            1,
+            errors.KernelValueError,
+            "kernel fails(x, code): the sample is too cold (E_COLD, status 65), at element 3",
+            3,
+        ),
+        (2, errors.KernelError, "kernel fails(x, code): An odd sample (E_ODD, status 66)", None),
+        (3, errors.KernelError, "kernel fails(x, code): E_BARE, status 67", None),
+        (200, errors.KernelError, "kernel fails(x, code): the kernel returned status 200", None),
+    ],
+)
 def test_statuses_that_the_source_declares(outcomes, code, kind, message, index):
     with pytest.raises(errors.KernelError) as caught:
         outcomes.fails([1.0], code)
@@ -395,10 +436,23 @@ def test_the_author_s_own_exceptions(outcomes):
         outcomes.fails(x, 3)
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    (5, Cold), (63, Cold), (256, Cold), ("E_NONE", Cold), (True, Cold), (1.5, Cold), (65, "text"), (65, int),
-    (65, KeyboardInterrupt), (65, (Cold, 3)), (65, (Cold, "a", "b")), (65, ()),
-])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (5, Cold),
+        (63, Cold),
+        (256, Cold),
+        ("E_NONE", Cold),
+        (True, Cold),
+        (1.5, Cold),
+        (65, "text"),
+        (65, int),
+        (65, KeyboardInterrupt),
+        (65, (Cold, 3)),
+        (65, (Cold, "a", "b")),
+        (65, ()),
+    ],
+)
 def test_what_the_table_of_errors_does_not_take(key, value):
     table = ErrorTable({"E_COLD": (65, "")})
     with pytest.raises(errors.ArgumentError, match="errors"):
@@ -407,8 +461,9 @@ def test_what_the_table_of_errors_does_not_take(key, value):
 
 
 @pytest.mark.mojo
-@pytest.mark.parametrize("call", [lambda m, x: m.fails(x, 1), lambda m, x: m.fails([1.0], 200),
-                                  lambda m, x: m.raising(x, -1)])
+@pytest.mark.parametrize(
+    "call", [lambda m, x: m.fails(x, 1), lambda m, x: m.fails([1.0], 200), lambda m, x: m.raising(x, -1)]
+)
 def test_a_failure_is_freed_without_the_collector(outcomes, call):
     def fail():
         x = np.zeros(1).view(Held)
@@ -449,8 +504,13 @@ def caller():
     crash({address})
 caller()
 """
-    done = subprocess.run([sys.executable, "-c", code, str(compiled("outcomes").path)], capture_output=True, text=True,
-                          check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(compiled("outcomes").path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == -number
     assert "Fatal Python error: " in done.stderr
     assert 'File "<string>", line 6 in caller' in done.stderr

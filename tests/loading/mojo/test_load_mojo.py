@@ -35,18 +35,26 @@ def compile_error(mojo_cache, tmp_path):
 
 
 # ---- compile errors
-@pytest.mark.parametrize(("body", "line", "column", "words"), [
-    ("def f(:\n    pass\n", 4, 7, "expected"),
-    ("def f() -> Int:\n    return undefined_name\n", 5, 12, "undefined_name"),
-    ("def f(x: Int) -> Int:\n    var y = 1; return (x\n", 5, 25, "expected ')'"),
-    ("def f(x: Float64) -> Int:\n\t\treturn x\n", 5, 10, "Int"),
-    ("def f():\n    var s = \"äöü日本\" + unknown\n", 5, 23, "unknown"),
-    ("def f():\r\n    return missing\r\n", 5, 12, "missing"),
-    ('@export("f")\ndef f(x: In[DType.float64]) abi("C") -> Status:\n    x[0] = 1\n    return OK\n', 6, 6, "mutable"),
-    ('@export("f")\ndef f[T: DType](x: Int) abi("C"):\n    pass\n', 4, 8, "parametric"),
-    ("import no_such_module\n", 4, 8, "no_such_module"),
-    ("let x = 1\n", 4, 1, ""),
-])
+@pytest.mark.parametrize(
+    ("body", "line", "column", "words"),
+    [
+        ("def f(:\n    pass\n", 4, 7, "expected"),
+        ("def f() -> Int:\n    return undefined_name\n", 5, 12, "undefined_name"),
+        ("def f(x: Int) -> Int:\n    var y = 1; return (x\n", 5, 25, "expected ')'"),
+        ("def f(x: Float64) -> Int:\n\t\treturn x\n", 5, 10, "Int"),
+        ('def f():\n    var s = "äöü日本" + unknown\n', 5, 23, "unknown"),
+        ("def f():\r\n    return missing\r\n", 5, 12, "missing"),
+        (
+            '@export("f")\ndef f(x: In[DType.float64]) abi("C") -> Status:\n    x[0] = 1\n    return OK\n',
+            6,
+            6,
+            "mutable",
+        ),
+        ('@export("f")\ndef f[T: DType](x: Int) abi("C"):\n    pass\n', 4, 8, "parametric"),
+        ("import no_such_module\n", 4, 8, "no_such_module"),
+        ("let x = 1\n", 4, 1, ""),
+    ],
+)
 def test_compile_error_at_its_line_and_column(compile_error, body, line, column, words):
     error = compile_error(HEADER + body)
     first = next(d for d in error.diagnostics if d.severity == "error")
@@ -78,9 +86,13 @@ MISUSE = {
 
 
 def test_misuse_of_typed_arguments_is_explained(compile_error):
-    error = compile_error(HEADER + "".join(
-        f'@export("f{k}")\ndef f{k}(x: {type_}) abi("C") -> Status:\n    _ = {use}\n    return OK\n\n\n'
-        for k, (type_, (use, _)) in enumerate(MISUSE.items())))
+    error = compile_error(
+        HEADER
+        + "".join(
+            f'@export("f{k}")\ndef f{k}(x: {type_}) abi("C") -> Status:\n    _ = {use}\n    return OK\n\n\n'
+            for k, (type_, (use, _)) in enumerate(MISUSE.items())
+        )
+    )
     for _, words in MISUSE.values():
         assert words in str(error)
 
@@ -125,13 +137,16 @@ def test_saxpy_on_the_memory_of_a_frame(example):
     np.testing.assert_array_equal(out, [2, 4, 6])
 
 
-@pytest.mark.parametrize(("x", "y", "error", "words"), [
-    (np.zeros(3), np.zeros(4), errors.ShapeError, "sizes of the arguments do not agree"),
-    (np.zeros(3, "f4"), np.zeros(3), errors.DTypeError, "expected dtype float64, got float32"),
-    (np.zeros(3, ">f8"), np.zeros(3), errors.DTypeError, "byte order"),
-    (np.zeros((3, 3)), np.zeros(3), errors.ShapeError, "'x'"),
-    ({1.0}, np.zeros(1), errors.ArgumentError, "set"),
-])
+@pytest.mark.parametrize(
+    ("x", "y", "error", "words"),
+    [
+        (np.zeros(3), np.zeros(4), errors.ShapeError, "sizes of the arguments do not agree"),
+        (np.zeros(3, "f4"), np.zeros(3), errors.DTypeError, "expected dtype float64, got float32"),
+        (np.zeros(3, ">f8"), np.zeros(3), errors.DTypeError, "byte order"),
+        (np.zeros((3, 3)), np.zeros(3), errors.ShapeError, "'x'"),
+        ({1.0}, np.zeros(1), errors.ArgumentError, "set"),
+    ],
+)
 def test_refusals_before_the_kernel_runs(example, x, y, error, words):
     before = y.copy()
     with pytest.raises(error, match=words):
@@ -166,15 +181,30 @@ def test_case_b85_failure_in_a_kernel_is_one_exception_with_its_element(example)
         assert (caught.value.index, caught.value.code) == (5, 14)
 
 
-@pytest.mark.parametrize(("code", "error"), [
-    (1, errors.KernelError), (3, errors.ShapeError), (4, errors.DTypeError), (5, errors.ShapeError),
-    (6, errors.LayoutError),
-    (7, errors.AlignmentError), (8, errors.ReadOnlyError), (9, errors.MaskError), (10, errors.DeviceError),
-    (11, errors.OverlapError), (12, errors.KernelMemoryError), (13, errors.KernelOverflowError),
-    (14, errors.KernelValueError), (15, errors.KernelIndexError), (16, errors.KernelDivisionError),
-    (17, errors.KernelValueError), (64, errors.KernelError),
-    (200, errors.KernelError), (255, errors.KernelError),
-])
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (1, errors.KernelError),
+        (3, errors.ShapeError),
+        (4, errors.DTypeError),
+        (5, errors.ShapeError),
+        (6, errors.LayoutError),
+        (7, errors.AlignmentError),
+        (8, errors.ReadOnlyError),
+        (9, errors.MaskError),
+        (10, errors.DeviceError),
+        (11, errors.OverlapError),
+        (12, errors.KernelMemoryError),
+        (13, errors.KernelOverflowError),
+        (14, errors.KernelValueError),
+        (15, errors.KernelIndexError),
+        (16, errors.KernelDivisionError),
+        (17, errors.KernelValueError),
+        (64, errors.KernelError),
+        (200, errors.KernelError),
+        (255, errors.KernelError),
+    ],
+)
 def test_every_status_becomes_its_exception(compiled, code, error):
     module, x = compiled("statuses"), np.zeros(1)
     for kernel in (module.fail, module.plain_code, module.fail_at):
@@ -192,7 +222,7 @@ def test_results_of_every_kind(compiled):
     assert module.total(np.array([2**62, 5, -7])) == 2**62 - 2
     assert (module.half(), module.half(5), module.half(5, False), module.half(flip=False)) == (-1.5, -2.5, 2.5, 1.5)
     for a in (-128, -1, 0, 127):
-        assert module.narrow(a, 255, -2**15, 2**16 - 1, -2**31, 2**32 - 1, 2**64 - 1) == a
+        assert module.narrow(a, 255, -(2**15), 2**16 - 1, -(2**31), 2**32 - 1, 2**64 - 1) == a
 
 
 def test_masked_arrays_need_a_kernel_that_takes_them(example):
@@ -217,8 +247,14 @@ def test_tables(example, rng):
 def test_the_kernels_of_the_demo(mojo_cache, rng):
     demo = mv.load(Path(mv.__file__).parent / "cli" / "demo.mojo")
     n = 1003
-    flights = pd.DataFrame({"distance": rng.integers(80, 5000, n), "air_time": rng.uniform(20, 700, n),
-                            "dep_delay": rng.normal(10, 40, n).round(), "arr_delay": rng.normal(5, 40, n).round()})
+    flights = pd.DataFrame(
+        {
+            "distance": rng.integers(80, 5000, n),
+            "air_time": rng.uniform(20, 700, n),
+            "dep_delay": rng.normal(10, 40, n).round(),
+            "arr_delay": rng.normal(5, 40, n).round(),
+        }
+    )
     flights.loc[rng.choice(n, 50), ["air_time", "arr_delay"]] = np.nan
     mph, total = np.empty(n), np.empty(2)
     demo.ground_speed(flights["distance"], flights["air_time"], mph)
@@ -232,8 +268,10 @@ def test_the_kernels_of_the_demo(mojo_cache, rng):
 
 def test_contraction_is_off_unless_asked_for(mojo_cache, tmp_path):
     file = tmp_path / "fused.mojo"
-    file.write_text('@export("f")\ndef f(a: Float64, b: Float64, c: Float64) abi("C") -> Float64:\n'
-                    "    var t = a * b\n    return t + c\n")
+    file.write_text(
+        '@export("f")\ndef f(a: Float64, b: Float64, c: Float64) abi("C") -> Float64:\n'
+        "    var t = a * b\n    return t + c\n"
+    )
     a = 1 + 2.0**-30
     fma = platform.machine() == "aarch64" or " fma " in Path("/proc/cpuinfo").read_text()
     assert mv.load(file).f(a, a, -(a * a)) == 0
@@ -267,7 +305,8 @@ def test_case_b91_references_are_returned(example):
 
 def test_case_b95_an_error_in_mojo_does_not_end_the_process(mojo_cache, tmp_path):
     file = tmp_path / "python.mojo"
-    file.write_text(textwrap.dedent('''
+    file.write_text(
+        textwrap.dedent("""
         from mojoview import E_INDEX, OK, In, Status
 
 
@@ -284,7 +323,8 @@ def test_case_b95_an_error_in_mojo_does_not_end_the_process(mojo_cache, tmp_path
             except:
                 return E_INDEX.at(i)
             return OK
-    '''))
+    """)
+    )
     code = """
 import sys, numpy as np, mojoview as mv
 touch = mv.load(sys.argv[1]).touch

@@ -44,7 +44,7 @@ def test_flags_are_those_of_the_header():
 
 
 def test_layout_assertions_are_those_of_the_header():
-    claims = re.findall(r'offsetof\(mv_desc, (\w+)\) == (\d+)', ABI_H)
+    claims = re.findall(r"offsetof\(mv_desc, (\w+)\) == (\d+)", ABI_H)
     mojo = re.findall(r'field_offset\[name="(\w+)"\]\(\) == (\d+)', (LIBRARY / "desc.mojo").read_text())
     assert len(claims) == 20
     assert mojo == claims
@@ -86,10 +86,10 @@ def test_elements_of_every_dtype_and_stride(native, describe, rng, dtype, way):
         for put in SLICES[:4]:
             x = values(dtype, 103, rng)[take]
             target = values(dtype, 103 * 3 + 2, rng)
-            y, before = target[put][:x.size], target.copy()
+            y, before = target[put][: x.size], target.copy()
             assert call(f"{way}_{dtype}", describe(x), describe(y)) == 0
             np.testing.assert_array_equal(bits(y), bits(x))
-            y[...] = before[put][:x.size]  # nothing beside y was written
+            y[...] = before[put][: x.size]  # nothing beside y was written
             np.testing.assert_array_equal(bits(target), bits(before))
 
 
@@ -98,8 +98,15 @@ def test_elements_of_every_dtype_and_stride(native, describe, rng, dtype, way):
 @pytest.mark.parametrize("lay", ["C", "F", "step", "backwards", "broadcast", "row", "empty"])
 def test_tables_of_every_dtype_and_layout(native, describe, rng, dtype, lay):
     x = values(dtype, 12 * 10, rng).reshape(12, 10)
-    x = {"C": x, "F": np.asfortranarray(x), "step": x[::3, 1::2], "backwards": x[::-1, ::-2], "row": x[5:6],
-         "empty": x[:, :0], "broadcast": np.broadcast_to(x[:1], (4, 10))}[lay]
+    x = {
+        "C": x,
+        "F": np.asfortranarray(x),
+        "step": x[::3, 1::2],
+        "backwards": x[::-1, ::-2],
+        "row": x[5:6],
+        "empty": x[:, :0],
+        "broadcast": np.broadcast_to(x[:1], (4, 10)),
+    }[lay]
     y = np.zeros(x.shape[::-1], dtype).T
     assert native("typed")(f"table_{dtype}", describe(x), describe(y)) == 0
     np.testing.assert_array_equal(bits(y), bits(x))

@@ -12,13 +12,16 @@ from support import ulp
 
 from mojoview.loading.elf import read_elf
 from mojoview.loading.mojo.include_path import get_mojo_include
-from mojoview.loading.mojo.load import load
+from mojoview.loading.mojo.loader import load
 
 HERE = Path(__file__).parents[2]
 PAGE = (HERE.parent / "docs/mojo-library.md").read_text()
 ROWS = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", PAGE, re.M)
-BOUNDS = {(name, dtype): float(bound) for name, wide, narrow in ROWS
-          for dtype, bound in (("float64", wide), ("float32", narrow))}
+BOUNDS = {
+    (name, dtype): float(bound)
+    for name, wide, narrow in ROWS
+    for dtype, bound in (("float64", wide), ("float32", narrow))
+}
 FUNCTIONS = [name for name, *_ in ROWS]
 DTYPES = ["float64", "float32"]
 COUNT = 20_000

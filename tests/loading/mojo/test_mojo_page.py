@@ -24,8 +24,12 @@ def public(path):
 
 def test_every_public_name_is_on_the_page():
     names = set().union(*(public(path) for path in LIBRARY.glob("*.mojo") if path.name != "__init__.mojo"))
-    names |= set(re.findall(r"\b\w+\b", " ".join(
-        re.findall(r"^from \.\w+ import (.+)", (LIBRARY / "math/__init__.mojo").read_text(), re.M))))
+    names |= set(
+        re.findall(
+            r"\b\w+\b",
+            " ".join(re.findall(r"^from \.\w+ import (.+)", (LIBRARY / "math/__init__.mojo").read_text(), re.M)),
+        )
+    )
     prose = re.sub(r"^```.*?^```", "", PAGE, flags=re.M | re.S)
     told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", prose))))
     assert len(names) > 60
@@ -51,7 +55,7 @@ def test_the_page_is_linked_and_shows_what_exists():
 
 @pytest.fixture(scope="session")
 def library(mojo_cache):
-    from mojoview.loading.mojo.load import load
+    from mojoview.loading.mojo.loader import load
 
     return load(ROOT / "docs/examples/library.mojo")
 
@@ -92,7 +96,7 @@ def test_largest_gap_and_block_means(library, rng):
         library.largest_gap(pd.Series([None, None], dtype="Float64"), gap)
     x, means = rng.normal(size=23), np.zeros(5)
     library.block_means(x, 5, means)
-    np.testing.assert_allclose(means, [x[k:k + 5].mean() for k in range(0, 23, 5)], atol=1e-15)
+    np.testing.assert_allclose(means, [x[k : k + 5].mean() for k in range(0, 23, 5)], atol=1e-15)
 
 
 @pytest.mark.mojo
@@ -107,6 +111,10 @@ def test_histogram_in_threads(library, rng):
 def test_mistakes_that_do_not_compile(compiled):
     with pytest.raises(KernelCompileError) as raised:
         compiled("refused")
-    for reason in ("what an In gives is read-only", "mojoview.math takes float32 and float64",
-                   "sum: integers need sum", "apply: the arrays have different dtypes"):
+    for reason in (
+        "what an In gives is read-only",
+        "mojoview.math takes float32 and float64",
+        "sum: integers need sum",
+        "apply: the arrays have different dtypes",
+    ):
         assert reason in str(raised.value)

@@ -22,10 +22,12 @@ def reduced(compiled):
 @pytest.fixture
 def reduce(native, describe):
     """The nine numbers that the kernel reports: sum, mean, variances, count, smallest, largest with their places."""
+
     def run(name, x, mask=None, bits_offset=None):
         y = np.full(9, 77.0)
         assert native("reduced")(f"reduce_{name}", describe(x, mask, bits_offset), describe(y)) == 0
         return y
+
     return run
 
 
@@ -38,8 +40,17 @@ def expected(x):
         total = math.fsum(wide) if np.isfinite(wide).all() else wide.sum()
         deviations = wide.astype(np.longdouble) - wide.astype(np.longdouble).mean()
         squares = float((deviations**2).sum())
-        return [total, total / n, squares / (n - 1) if n > 1 else nan, squares / n, n,
-                x.min(), x.argmin(), x.max(), x.argmax()]
+        return [
+            total,
+            total / n,
+            squares / (n - 1) if n > 1 else nan,
+            squares / n,
+            n,
+            x.min(),
+            x.argmin(),
+            x.max(),
+            x.argmax(),
+        ]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
@@ -79,8 +90,21 @@ def test_one_by_one_and_merged(reduced, rng):
             assert y[3] == pytest.approx(math.fsum(x), rel=2e-16)
 
 
-@pytest.mark.parametrize("values", [[nan, 1, 2], [1, nan, 2], [1, 2, nan], [nan] * 3, [inf, 1, nan], [-inf, 1],
-                                    [inf, -inf], [0.0, -0.0], [-0.0, 0.0], [2, 1, 1, 3, 3]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [nan, 1, 2],
+        [1, nan, 2],
+        [1, 2, nan],
+        [nan] * 3,
+        [inf, 1, nan],
+        [-inf, 1],
+        [inf, -inf],
+        [0.0, -0.0],
+        [-0.0, 0.0],
+        [2, 1, 1, 3, 3],
+    ],
+)
 @pytest.mark.parametrize("padding", [0, 9, 50])
 def test_nan_and_infinities_are_those_of_numpy(reduce, values, padding):
     x = np.array(values + [1.5] * padding, "f8")
@@ -102,7 +126,7 @@ def test_nan_and_infinities_are_those_of_numpy(reduce, values, padding):
 def test_extremes_wherever_they_stand(reduce, dtype):
     for place in range(0, 70, 3):
         x = np.full(70, 5, dtype)
-        x[place:place + 2], x[69 - place:] = -7, 9
+        x[place : place + 2], x[69 - place :] = -7, 9
         y = reduce(dtype, x)
         assert y[5:].tolist() == [x.min(), x.argmin(), x.max(), x.argmax()]
         if dtype == "float64":
@@ -169,12 +193,13 @@ def two_products(x, y):
 
 
 # ---- chunks
-@pytest.mark.parametrize(("count", "size"), [(0, 5), (1, 5), (5, 5), (6, 5), (23, 1), (7, 100), (-3, 4), (3, 0),
-                                             (3, -1)])
+@pytest.mark.parametrize(
+    ("count", "size"), [(0, 5), (1, 5), (5, 5), (6, 5), (23, 1), (7, 100), (-3, 4), (3, 0), (3, -1)]
+)
 def test_chunks_cover_everything_once(reduced, count, size):
     y = np.full(60, -1)
     n = reduced.chunk_list(count, size, y)
-    bounds = y[:2 * n].reshape(-1, 2)
+    bounds = y[: 2 * n].reshape(-1, 2)
     step = max(size, 1)
     assert bounds.tolist() == [[a, min(a + step, count)] for a in range(0, count, step)]
 
@@ -250,8 +275,10 @@ def in_two_threads(*calls):
     assert not any(thread.is_alive() for thread in threads)
 
 
-@pytest.mark.parametrize(("name", "dtype", "total"), [("count_up", "i8", 400_000), ("count_up_float", "f8", 200_000.0),
-                                                      ("count_up_exchanging", "u1", 400_000 % 256)])
+@pytest.mark.parametrize(
+    ("name", "dtype", "total"),
+    [("count_up", "i8", 400_000), ("count_up_float", "f8", 200_000.0), ("count_up_exchanging", "u1", 400_000 % 256)],
+)
 def test_no_addition_is_lost(native, describe, name, dtype, total):
     x = np.zeros(1, dtype)
     call = native("reduced")
@@ -270,8 +297,10 @@ def test_each_operation_on_strided_elements(reduced):
 def test_a_release_is_seen_by_an_acquire(native, describe):
     data, flag, wrong = np.zeros(1, "i8"), np.zeros(1, "i4"), []
     call, rounds = native("reduced"), ctypes.c_int64(300)
-    in_two_threads(lambda: wrong.append(call("publish", describe(data), describe(flag), rounds)),
-                   lambda: wrong.append(call("receive", describe(data), describe(flag), rounds)))
+    in_two_threads(
+        lambda: wrong.append(call("publish", describe(data), describe(flag), rounds)),
+        lambda: wrong.append(call("receive", describe(data), describe(flag), rounds)),
+    )
     assert wrong == [0, 0]
     assert data[0] == 300
 

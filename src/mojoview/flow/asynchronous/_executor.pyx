@@ -1,16 +1,14 @@
-"""The executor of asynchronous calls: threads, a bounded queue, and delivery of results to event loops.
+"""The threads of asynchronous calls: who waits for work, who for room, and how results come to an event loop.
 
-The GIL protects the state: no other thread runs between two calls into Python. A thread that waits for a job, or wakes
-an event loop, releases the GIL first, so that the loop does not wake up only to wait for it.
+The GIL is the lock here: between two calls into Python no other thread sees half a change. A thread that waits, for a
+job or at the doorbell of a loop, does so without it; what wakes a loop is done after the thread has let go of it, so
+that the loop does not wake up to wait for it.
 """
 
 cimport cython
 from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
-from mojoview.calls._kernel cimport GIL_WORTH
-
-import atexit
 import os
 import threading
 import time
@@ -19,28 +17,27 @@ from collections import deque
 
 import numpy as np
 
-from mojoview.memory.errors import KernelError, KernelValueError, QueueFull
+from mojoview.memory.errors import KernelError, QueueFull
 
 
 cdef extern from "flow/asynchronous/parker.h" nogil:
-    ctypedef struct mv_parker:
+    ctypedef struct mv_seat:
         pass
-    void mv_parker_notify(mv_parker *parker)
-    void mv_parker_wait(mv_parker *parker, uint64_t seen, bint one_core)
+    void mv_seat_call(mv_seat *seat)
+    void mv_seat_wait(mv_seat *seat, uint64_t seen, bint alone)
 
-INLINE_MAX = GIL_WORTH  # elements below which a kernel keeps the GIL, so that a thread would gain nothing
-INLINE_MAX_BUILTIN = 1 << 16  # elements below which a built-in kernel is faster than a thread hand-over
-SHUTDOWN_GRACE_S = 1.0  # that the end of the interpreter waits for running calls
-MAX_WAITING = 1024
+SMALL = 4096  # elements below which a kernel keeps the interpreter's lock: GIL_WORTH of kernels/_call
+BRIEF = 1 << 16  # elements below which a built-in kernel takes less time than handing it over
+FAREWELL = 1.0  # seconds that the end of the interpreter waits for calls that run
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-cdef bint ONE_CORE = CORES == 1
+cdef bint ALONE = CORES == 1
 cdef object NDARRAY = np.ndarray
 
 
-def runs_inline(kernel, tuple args, dict options):
-    """runs_inline(kernel, args, options)
+def is_small(kernel, tuple args, dict options):
+    """is_small(kernel, args, options)
 
-    Return whether a call is too small to gain from another thread.
+    Whether nothing is gained on another thread.
 
     Parameters
     ----------
@@ -52,8 +49,7 @@ def runs_inline(kernel, tuple args, dict options):
     -------
     bool
     """
-    # a family has no `owner`: its kernels are from a library
-    most = INLINE_MAX_BUILTIN if getattr(kernel, "owner", INLINE_MAX) is None else INLINE_MAX
+    most = BRIEF if getattr(kernel, "owner", SMALL) is None else SMALL  # a family is of a library
     if options:
         if options.get("threads") is not None:
             return False
@@ -80,31 +76,31 @@ cdef class Job:
     def begin(self):
         """begin()
 
-        Return false if it was cancelled.
+        False where it was cancelled.
         """
 
     def end(self, value, error):
         """end(value, error)
 
-        Deliver the result or the exception. Returns the CompletionQueue to notify, or None.
+        Hands the result over, or the exception. Returns the mailbox whose bell is to be rung, or None.
         """
 
     def cancel(self):
         """cancel()
 
-        Drop the result, and the call if it has not begun.
+        Nobody wants the result any more; a call that has not begun will not.
         """
 
-    def fail_after_fork(self):
-        """fail_after_fork()
+    def abandon(self):
+        """abandon()
 
-        In a forked child: fail, because the thread of the call belongs to the parent.
+        In a forked child: the thread that has it is the parent's.
         """
 
     cpdef run(self):
         """run()
 
-        Make the call, from `begin()` to `end()`. Returns what `end()` returns.
+        The call, from begin to end. Returns what `end()` returns.
         """
         if not self.begin():
             return None
@@ -116,151 +112,151 @@ cdef class Job:
 
 
 @cython.final
-cdef class CompletionQueue:
-    """CompletionQueue(loop)
+cdef class Mailbox:
+    """Mailbox(loop)
 
-    Results on their way to one event loop, which is woken once for all that are there.
+    Results on their way to one event loop: however many come, its bell is rung once until it has looked.
 
     Parameters
     ----------
     loop : asyncio.AbstractEventLoop
-        The running one. It holds the queue from then on; the queue does not hold it.
+        The running one. It holds the mailbox from now on; the mailbox does not hold it.
     """
     cdef object results         # deque of (future, value, error)
-    cdef bint notified
-    cdef int read_fd, wakeup_fd     # the two ends of a pipe
-    cdef public double last_yield   # time.perf_counter() when inline calls last let other tasks run
+    cdef bint rung
+    cdef int ours, theirs       # the two ends of a pipe
+    cdef public double turn     # when others had their turn last, by time.perf_counter()
 
     def __cinit__(self):
-        self.read_fd = self.wakeup_fd = -1
+        self.ours = self.theirs = -1
 
     def __init__(self, loop):
         self.results = deque()
-        self.read_fd, self.wakeup_fd = os.pipe()
-        os.set_blocking(self.read_fd, False)
-        os.set_blocking(self.wakeup_fd, False)
-        loop.add_reader(self.read_fd, self.deliver)
+        self.ours, self.theirs = os.pipe()
+        os.set_blocking(self.ours, False)
+        os.set_blocking(self.theirs, False)
+        loop.add_reader(self.ours, self.deliver)
 
     def __dealloc__(self):
-        if self.read_fd >= 0:
-            close(self.read_fd)
-            close(self.wakeup_fd)
+        if self.ours >= 0:
+            close(self.ours)
+            close(self.theirs)
 
-    def complete(self, future, value, error):
-        """complete(future, value, error)
+    def post(self, future, value, error):
+        """post(future, value, error)
 
-        Deliver a result to a future of the loop. Thread safety: any thread.
+        For the loop: the result of a future of its own. Thread safety: any thread.
         """
-        if self.push(future, value, error):
-            self.notify()
+        if self.put(future, value, error):
+            self.ring()
 
     def deliver(self):
         """deliver()
 
-        Settle the futures whose results are there. The loop calls it.
+        Hands out what is there; the loop calls it.
         """
         cdef char bytes[64]
-        read(self.read_fd, bytes, sizeof(bytes))
-        self.notified = False  # before the loop below: a later result notifies again
+        read(self.ours, bytes, sizeof(bytes))
+        self.rung = False  # before it looks: nothing is left lying
         while self.results:
             future, value, error = self.results.popleft()
-            if future.done():  # it was cancelled
+            if future.done():  # cancelled meanwhile
                 continue
             if error is not None:
                 future.set_exception(error)
             else:
                 future.set_result(value)
 
-    cdef bint push(self, object future, object value, object error):
-        """Add a result. Returns whether the caller has to notify the loop."""
+    cdef bint put(self, object future, object value, object error):
+        """Whether the bell is to be rung, by the caller."""
         self.results.append((future, value, error))
-        if self.notified:
+        if self.rung:
             return False
-        self.notified = True
+        self.rung = True
         return True
 
-    cdef void notify(self) noexcept nogil:
-        write(self.wakeup_fd, b"", 1)
+    cdef void ring(self) noexcept nogil:
+        write(self.theirs, b"", 1)
 
 
 @cython.final
 cdef class LoopJob(Job):
-    """LoopJob(kernel, args, options, completions, future)
+    """LoopJob(kernel, args, options, mailbox, future)
 
     A call whose result goes to a future of an event loop.
     """
-    cdef CompletionQueue completions
+    cdef Mailbox mailbox
     cdef object future
     cdef public bint dropped
 
-    def __init__(self, kernel, tuple args, dict options, CompletionQueue completions not None, future):
+    def __init__(self, kernel, tuple args, dict options, Mailbox mailbox not None, future):
         self.kernel, self.args, self.options = kernel, args, options
-        self.completions, self.future = completions, future
+        self.mailbox, self.future = mailbox, future
 
     def begin(self):
         return not self.dropped
 
     def end(self, value, error):
-        return self.completions if self.completions.push(self.future, value, error) else None
+        return self.mailbox if self.mailbox.put(self.future, value, error) else None
 
     def cancel(self):
         self.dropped = True
 
 
-cdef class _Parker:
-    """The waiting place of one thread, and the job that was handed to it."""
-    cdef mv_parker parker
+cdef class _Seat:
+    """Where a thread waits for its next job, which is given to it and to no other."""
+    cdef mv_seat seat
     cdef uint64_t seen
     cdef Job job
 
-    cdef void hand_over(self, Job job):
+    cdef void give(self, Job job):
         self.job = job
-        mv_parker_notify(&self.parker)
+        mv_seat_call(&self.seat)
 
-    cdef Job wait(self, CompletionQueue completions):
-        """Notify the queue of the last job's result, then wait for the next job."""
+    cdef Job take(self, Mailbox mailbox):
+        """Rings the mailbox's bell and waits."""
         with nogil:
-            if completions is not None:
-                completions.notify()
-            mv_parker_wait(&self.parker, self.seen, ONE_CORE)
+            if mailbox is not None:
+                mailbox.ring()
+            mv_seat_wait(&self.seat, self.seen, ALONE)
         self.seen += 1
         job, self.job = self.job, None
         return job
 
 
 @cython.final
-cdef class CallExecutor:
-    """CallExecutor(max_threads, capacity)
+cdef class Threads:
+    """Threads(most, capacity)
 
-    Threads that run jobs, and a bounded queue in front of them.
+    The queue and its threads.
 
     Parameters
     ----------
-    max_threads : int
-        Threads are started when there is work for them.
+    most : int
+        Threads; they are started when there is work for them.
     capacity : int
         Jobs that may wait.
 
     Notes
     -----
-    Thread safety: any thread. In a forked child it starts empty, and the jobs that waited or ran at the fork fail.
+    Thread safety: any thread. In a forked child it begins anew; what waited or ran at the fork fails there.
     """
-    cdef readonly int max_threads, capacity
-    cdef list idle              # parkers, the most recent at the end
-    cdef object queue           # jobs that wait while all threads are busy
-    cdef object room_waiters    # callbacks of those who wait for room, in order
+    cdef readonly int most, capacity
+    cdef list idle              # seats, the one that was left last at the end
+    cdef object queue           # jobs, while all threads are busy
+    cdef object room            # who waits for room, in turn
     cdef list threads
     cdef int started
     cdef set jobs               # that wait or run
     cdef bint closed
 
-    def __cinit__(self, int max_threads, int capacity):
-        self.max_threads, self.capacity = max_threads, capacity
-        self.reset()
+    def __cinit__(self, int most, int capacity):
+        self.most, self.capacity = most, capacity
+        self.renew()
 
-    cdef reset(self):
+    cdef renew(self):
         self.idle, self.threads, self.jobs = [], [], set()
-        self.queue, self.room_waiters = deque(), deque()
+        self.queue, self.room = deque(), deque()
         self.started = 0
         self.closed = False
 
@@ -269,10 +265,10 @@ cdef class CallExecutor:
         """Calls in the queue."""
         return len(self.queue)
 
-    def try_put(self, Job job not None, when_room=None):
-        """try_put(job, when_room=None)
+    def offer(self, Job job not None, when_room=None):
+        """offer(job, when_room=None)
 
-        Queue a job and return True. If the queue is full, return False and call `when_room` as soon as there is room.
+        Queues a job; False where there is no room: then `when_room` is called as soon as there is.
 
         Raises
         ------
@@ -283,20 +279,20 @@ cdef class CallExecutor:
             raise KernelError(f"{job.kernel.name}(): the interpreter is shutting down: no more asynchronous calls")
         if self.idle:
             self.jobs.add(job)
-            (<_Parker>self.idle.pop()).hand_over(job)
+            (<_Seat>self.idle.pop()).give(job)
             return True
         if len(self.queue) >= self.capacity:
             if when_room is not None:
-                self.room_waiters.append(when_room)
+                self.room.append(when_room)
             return False
         self.jobs.add(job)
         self.queue.append(job)
-        if self.started < self.max_threads:
+        if self.started < self.most:
             self.start(job)
         return True
 
     cdef start(self, Job job):
-        """Start one more thread. A failure is an error only if there is no thread at all."""
+        """One thread more. Not getting it is an error only where there is none."""
         thread = threading.Thread(target=self._work, name=f"mojoview-{self.started}", daemon=True)
         self.started += 1
         try:
@@ -306,120 +302,94 @@ cdef class CallExecutor:
             if self.started == 0 and job in self.queue:
                 self.queue.remove(job)
                 self.jobs.discard(job)
-                raise KernelError(
-                    f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}"
-                ) from error
+                raise KernelError(f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}") from error
         else:
             self.threads.append(thread)
 
-    def cancel_wait(self, when_room):
-        """cancel_wait(when_room)
+    def withdraw(self, when_room):
+        """withdraw(when_room)
 
-        Stop waiting for room. If `when_room` was called already, the next in line is called instead.
+        Somebody waits for room no longer; if the word has been given already, it goes to the next.
         """
-        if when_room in self.room_waiters:
-            self.room_waiters.remove(when_room)
-        elif self.room_waiters and len(self.queue) < self.capacity:
-            self.room_waiters.popleft()()
+        if when_room in self.room:
+            self.room.remove(when_room)
+        elif self.room and len(self.queue) < self.capacity:
+            self.room.popleft()()
 
     def _work(self):
-        cdef _Parker parker = _Parker.__new__(_Parker)
-        cdef CompletionQueue completions = None
+        cdef _Seat seat = _Seat.__new__(_Seat)
+        cdef Mailbox mailbox = None
         cdef Job job
         while not self.closed:
             if self.queue:
                 job = self.queue.popleft()
-                if completions is not None:
-                    completions.notify()
+                if mailbox is not None:
+                    mailbox.ring()
             else:
-                self.idle.append(parker)
-                job = parker.wait(completions)
+                self.idle.append(seat)
+                job = seat.take(mailbox)
                 if job is None:
                     return
-            completions = None
-            if self.room_waiters:
-                self.room_waiters.popleft()()
+            mailbox = None
+            if self.room:
+                self.room.popleft()()
             try:
-                completions = job.run()
-            except BaseException as error:  # raised by a callback of the result's receiver; the thread goes on
+                mailbox = job.run()
+            except BaseException as error:  # of who waits for the result: that is none of the next job's business
                 traceback.print_exception(error)
             self.jobs.discard(job)
-            job = None  # the thread holds neither job nor arrays while it waits
-        if completions is not None:
-            completions.notify()
+            job = None  # neither job nor arrays are held while the thread waits
+        if mailbox is not None:
+            mailbox.ring()
 
-    def put(self, Job job not None, double timeout):
-        """put(job, timeout)
+    def wait_and_offer(self, Job job not None, double patience):
+        """wait_and_offer(job, patience)
 
-        Queue a job, waiting for room at most `timeout` seconds.
+        Queues a job, waiting for room at most `patience` seconds.
 
         Raises
         ------
         QueueFull
-            There was no room in time.
+            There is none in time.
         KernelError
         """
-        if self.try_put(job):
+        if self.offer(job):
             return
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patience
         while True:
             room = threading.Event()
-            if self.try_put(job, room.set):
+            if self.offer(job, room.set):
                 return
             try:
-                has_room = room.wait(max(0.0, deadline - time.monotonic()))
+                there_is = room.wait(max(0.0, deadline - time.monotonic()))
             except BaseException:
-                self.cancel_wait(room.set)
+                self.withdraw(room.set)
                 raise
-            if not has_room:
-                self.cancel_wait(room.set)
+            if not there_is:
+                self.withdraw(room.set)
                 raise QueueFull(
-                    f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {timeout} s"
-                )
+                    f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {patience} s")
 
-    def close(self, double grace=SHUTDOWN_GRACE_S):
-        """close(grace=1.0)
+    def close(self, double farewell=FAREWELL):
+        """close(farewell=1.0)
 
-        Cancel the jobs that wait, and wait at most `grace` seconds for those that run.
+        Cancels what waits, and waits `farewell` seconds at most for what runs.
         """
         self.closed = True
         for job in list(self.jobs):
             job.cancel()
         while self.idle:
-            (<_Parker>self.idle.pop()).hand_over(None)
-        deadline = time.monotonic() + grace
+            (<_Seat>self.idle.pop()).give(None)
+        deadline = time.monotonic() + farewell
         for thread in list(self.threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def after_fork_in_child(self):
-        """after_fork_in_child()
+    def in_child(self):
+        """in_child()
 
-        Start empty, without the threads, which belong to the parent.
+        After a fork: the threads are the parent's.
         """
         jobs = self.jobs
-        self.reset()
+        self.renew()
         for job in jobs:
-            job.fail_after_fork()
-
-
-def max_threads():
-    """max_threads()
-
-    Return MOJOVIEW_CALL_THREADS, or the number of CPUs that the process may run on; 2 at least.
-
-    Raises
-    ------
-    KernelValueError
-        The variable is not an int from 1.
-    """
-    setting = os.environ.get("MOJOVIEW_CALL_THREADS", "")
-    if not setting:
-        return max(2, CORES)
-    if not setting.isdecimal() or int(setting) < 1:
-        raise KernelValueError(f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}")
-    return int(setting)
-
-
-EXECUTOR = CallExecutor(max_threads(), MAX_WAITING)
-atexit.register(EXECUTOR.close)
-os.register_at_fork(after_in_child=EXECUTOR.after_fork_in_child)
+            job.abandon()

@@ -1,10 +1,9 @@
-"""C declarations of functions on numbers and arrays of numbers: a strict reader of a small part of the language.
+"""Parser for C declarations of functions on numbers and arrays of numbers.
 
     void scale(size_t n, double a, const double *x, double *y);
     double norm(size_t rows, size_t cols, const double x[rows][cols]);
 
-What it does not know, it refuses with line and column; nothing is guessed, since a wrong type would be a crash or
-wrong numbers.
+Anything else is an error with line and column: a guessed type would be a crash or wrong numbers.
 """
 
 from __future__ import annotations
@@ -22,63 +21,108 @@ from mojoview.memory.errors import DeclarationError
 __all__ = ["Argument", "Declaration", "Header", "read_declaration", "read_header"]
 
 LONG = "int64" if sys.maxsize > 2**32 else "int32"
-# The specifiers of a C type, sorted, and the NumPy name of the type.
+# Sorted specifiers of a C type: NumPy name of the type.
 SPECIFIED = {
-    "char signed": "int8", "char unsigned": "uint8",
-    "short": "int16", "short signed": "int16", "int short": "int16", "int short signed": "int16",
-    "short unsigned": "uint16", "int short unsigned": "uint16",
-    "int": "int32", "signed": "int32", "int signed": "int32", "unsigned": "uint32", "int unsigned": "uint32",
-    "long": LONG, "long signed": LONG, "int long": LONG, "int long signed": LONG,
-    "long unsigned": f"u{LONG}", "int long unsigned": f"u{LONG}",
-    "long long": "int64", "long long signed": "int64", "int long long": "int64", "int long long signed": "int64",
-    "long long unsigned": "uint64", "int long long unsigned": "uint64",
-    "float": "float32", "double": "float64", "_Bool": "bool", "bool": "bool", "void": "void",
+    "char signed": "int8",
+    "char unsigned": "uint8",
+    "short": "int16",
+    "short signed": "int16",
+    "int short": "int16",
+    "int short signed": "int16",
+    "short unsigned": "uint16",
+    "int short unsigned": "uint16",
+    "int": "int32",
+    "signed": "int32",
+    "int signed": "int32",
+    "unsigned": "uint32",
+    "int unsigned": "uint32",
+    "long": LONG,
+    "long signed": LONG,
+    "int long": LONG,
+    "int long signed": LONG,
+    "long unsigned": f"u{LONG}",
+    "int long unsigned": f"u{LONG}",
+    "long long": "int64",
+    "long long signed": "int64",
+    "int long long": "int64",
+    "int long long signed": "int64",
+    "long long unsigned": "uint64",
+    "int long long unsigned": "uint64",
+    "float": "float32",
+    "double": "float64",
+    "_Bool": "bool",
+    "bool": "bool",
+    "void": "void",
 }
 SPECIFIERS = {word for key in SPECIFIED for word in key.split()} | {"char"}
 NAMED = {
-    "size_t": "uint64", "ssize_t": "int64", "ptrdiff_t": "int64", "intptr_t": "int64", "uintptr_t": "uint64",
-    "Py_ssize_t": "int64", "npy_intp": "int64", "npy_uintp": "uint64", "npy_bool": "bool", "mv_status": "status",
-    **{f"{prefix}int{bits}{suffix}": f"{'u' if 'u' in prefix else ''}int{bits}"
-       for bits in (8, 16, 32, 64) for prefix in ("", "u", "npy_", "npy_u") for suffix in ("", "_t")},
-    **{f"{prefix}float{bits}{suffix}": f"float{bits}"
-       for bits in (32, 64) for prefix in ("", "npy_") for suffix in ("", "_t")},
+    "size_t": "uint64",
+    "ssize_t": "int64",
+    "ptrdiff_t": "int64",
+    "intptr_t": "int64",
+    "uintptr_t": "uint64",
+    "Py_ssize_t": "int64",
+    "npy_intp": "int64",
+    "npy_uintp": "uint64",
+    "npy_bool": "bool",
+    "mv_status": "status",
+    **{
+        f"{prefix}int{bits}{suffix}": f"{'u' if 'u' in prefix else ''}int{bits}"
+        for bits in (8, 16, 32, 64)
+        for prefix in ("", "u", "npy_", "npy_u")
+        for suffix in ("", "_t")
+    },
+    **{
+        f"{prefix}float{bits}{suffix}": f"float{bits}"
+        for bits in (32, 64)
+        for prefix in ("", "npy_")
+        for suffix in ("", "_t")
+    },
 }
 IGNORED = {"restrict", "__restrict", "__restrict__", "volatile"}
-KEYWORDS = SPECIFIERS | IGNORED | {"const", "extern", "typedef", "static", "inline", "struct", "union", "enum",
-                                   "__inline", "__inline__"}
-WHY_NOT = {
+KEYWORDS = (
+    SPECIFIERS
+    | IGNORED
+    | {"const", "extern", "typedef", "static", "inline", "struct", "union", "enum", "__inline", "__inline__"}
+)
+UNSUPPORTED = {
     "char": "whether plain char has a sign depends on the platform: write int8_t or uint8_t",
     "struct": "structs cannot be passed: declare a function on their fields",
-    "union": "unions cannot be passed", "enum": "enums have no fixed size: write the integer type",
+    "union": "unions cannot be passed",
+    "enum": "enums have no fixed size: write the integer type",
     "mv_desc": "kernels on descriptors need a Signature, which names their dtypes",
     "__attribute__": "attributes may change how a function is called",
-    "_Complex": "complex numbers have no kernel type", "complex": "complex numbers have no kernel type",
+    "_Complex": "complex numbers have no kernel type",
+    "complex": "complex numbers have no kernel type",
 }
-TOKEN = re.compile(r"""(?P<space>[ \t\r\f\v\n]+)|(?P<word>[A-Za-z_]\w*)
+TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f\v\n]+)|(?P<word>[A-Za-z_]\w*)
                        |(?P<number>(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b)
-                       |(?P<string>"[^"\n]*")|(?P<mark>\.\.\.|[-*,()\[\]{};=:<>&+/|!~?.%^'#@$`\\0-9"])""", re.X | re.A)
-# Possessive, so that what does not match is given up at once.
+                       |(?P<string>"[^"\n]*")|(?P<mark>\.\.\.|[-*,()\[\]{};=:<>&+/|!~?.%^'#@$`\\0-9"])""",
+    re.X | re.A,
+)
+# Possessive quantifiers: text that does not match fails without backtracking.
 UNNAMED = re.compile(r"\s*+(\w++(?:\s++\w++)*+)\s*+(?:\(\s*+\*\s*+\)\s*+)?\((.*)\)(?: noexcept)?(?: nogil)?\s*+", re.S)
-DEEPEST = 64  # nesting of brackets in what is skipped
-LONGEST = 1 << 20  # characters of a text
-MOST = 127  # arguments of a function that compilers must take
+MAX_DEPTH = 64  # nesting of braces in function bodies
+MAX_LENGTH = 1 << 20  # characters of a text
+MAX_ARGUMENTS = 127  # C requires compilers to support at least as many
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument.
+    """One argument of a function.
 
     Attributes
     ----------
     name : str
-        Empty where the declaration has none.
+        Empty if the declaration has none.
     dtype : str
-        NumPy name of the number or of the array's elements; "void" behind a pointer to anything.
+        NumPy name of the number or of the elements of an array; "void" for `void *`.
     pointer : bool
     const : bool
-        Whether what a pointer leads to is only read.
+        Whether the function only reads through the pointer.
     extents : tuple of str, int or None
-        What stands in the brackets of an array argument.
+        Contents of the brackets of an array argument.
     """
 
     name: str
@@ -95,7 +139,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A function: its name, the NumPy name of its result ("void": none; "status": an int32 status), its arguments."""
+    """A function: name, NumPy name of the result ("void"; "status" is an int32 status), arguments."""
 
     name: str
     result: str
@@ -108,7 +152,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The functions of a header, by name, and why others cannot be used."""
+    """The functions of a header by name, and the reasons why others cannot be called."""
 
     functions: Mapping[str, Declaration]
     refused: Mapping[str, str]
@@ -121,23 +165,23 @@ class Token(NamedTuple):
 
 
 def read_header(text: str, *, tolerant: bool = False) -> Header:
-    """Reads the declarations of a text.
+    """Parse the declarations in a text.
 
     Parameters
     ----------
     text : str
-        Declarations and typedefs of numbers, each ended by a semicolon (the last need not be), with comments. Lines for
-        the preprocessor are passed over, as is what stands between `#ifdef __cplusplus` and `#endif`.
+        Declarations and typedefs of numbers, separated by semicolons, with comments. Preprocessor lines are skipped, as
+        is everything between `#ifdef __cplusplus` and `#endif`.
     tolerant : bool
-        Keep functions that cannot be used in `refused`, and pass over what declares no function.
+        List functions that cannot be called in `refused`, and skip what is not a declaration of a function.
 
     Raises
     ------
     DeclarationError
-        Anything else stands there; where `tolerant`, only what cannot be taken apart at all.
+        The text has anything else; if `tolerant`, it cannot be split into declarations.
     """
-    if len(text) > LONGEST:
-        raise DeclarationError(f"a text of declarations has at most {LONGEST} characters, got {len(text)}")
+    if len(text) > MAX_LENGTH:
+        raise DeclarationError(f"a text of declarations has at most {MAX_LENGTH} characters, got {len(text)}")
     plain = _without_comments(text)
     reader = Reader(plain, _tokens(_without_directives(plain)))
     functions, refused = dict[str, Declaration](), dict[str, str]()
@@ -153,15 +197,15 @@ def read_header(text: str, *, tolerant: bool = False) -> Header:
         if declared is None:
             continue
         if functions.get(declared.name, declared) != declared:
-            reader.fail(piece[0], f"{declared.name} is declared twice, and differently")
+            reader.fail(piece[0], f"{declared.name} is declared twice with different types")
         functions[declared.name] = declared
     for name in functions.keys() & refused.keys():
-        del functions[name]  # two declarations, one of which says what cannot be
+        del functions[name]  # declared twice, once with unsupported types
     return Header(functions, refused)
 
 
 def read_declaration(text: str) -> Declaration:
-    """The one function that a text declares; one without a name gets the name "function".
+    """Parse the declaration of one function; one without a name is called "function".
 
     Raises
     ------
@@ -170,7 +214,7 @@ def read_declaration(text: str) -> Declaration:
     try:
         functions = read_header(text).functions
     except DeclarationError as error:
-        # as in a capsule's name, "double (double, int)", and in C's type names, "double (*)(double)"
+        # "double (double, int)", as in names of capsules, or the C type name "double (*)(double)".
         match = UNNAMED.fullmatch(text)
         if match is None:
             raise
@@ -189,19 +233,20 @@ def _blank(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Comments as blanks, so that lines and columns stay."""
+    """Replace comments by blanks, which keeps lines and columns."""
+
     def blanked(match: re.Match[str]) -> str:
         if match["open"] is not None:
             line, column = _place(text, match.start())
             raise DeclarationError(f"line {line}, column {column}: a comment is not closed", line=line, column=column)
         return match["string"] or _blank(match[0])
 
-    # \Z ends the search: without it, each /* would look through the rest of the text
+    # Without \Z, each unclosed /* would scan the rest of the text.
     return re.sub(r'//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))|(?P<string>"[^"\n]*")', blanked, text, flags=re.S)
 
 
 def _without_directives(text: str) -> str:
-    """Blanks the lines for the preprocessor. Guards are conditions that hold; any other condition is refused."""
+    """Replace preprocessor lines by blanks. Include guards hold; any other condition is an error."""
     lines, conditions, continued = [], list[bool](), False
     for number, line in enumerate(text.split("\n"), 1):
         directive = re.match(r"\s*#\s*(\w*)\s*(\w*)", line)
@@ -214,8 +259,9 @@ def _without_directives(text: str) -> str:
             word, name = directive[1], directive[2]
             if word in ("ifdef", "ifndef"):
                 if not skipped and name != "__cplusplus" and word == "ifdef":
-                    raise DeclarationError(f"line {number}: a condition on {name} may change what is declared",
-                                           line=number)
+                    raise DeclarationError(
+                        f"line {number}: a condition on {name} may change what is declared", line=number
+                    )
                 conditions.append(not skipped and (word == "ifndef") if name == "__cplusplus" else not skipped)
             elif word == "endif" and conditions:
                 conditions.pop()
@@ -237,8 +283,9 @@ def _tokens(text: str) -> list[Token]:
         match = TOKEN.match(text, at)
         if match is None:
             line, column = _place(text, at)
-            raise DeclarationError(f"line {line}, column {column}: {text[at]!r} has no meaning in a declaration",
-                                   line=line, column=column)
+            raise DeclarationError(
+                f"line {line}, column {column}: {text[at]!r} is not valid in a declaration", line=line, column=column
+            )
         if match.lastgroup and match.lastgroup != "space":
             found.append(Token(match.lastgroup, match[0], at))
         at = match.end()
@@ -246,7 +293,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _function_name(piece: list[Token]) -> str | None:
-    """What looks like the name of a function that is declared."""
+    """Return the name of the function that the tokens seem to declare."""
     if any(token.text in ("typedef", "{", "=", "static", "inline") for token in piece):
         return None
     for token, following in pairwise(piece):
@@ -256,7 +303,7 @@ def _function_name(piece: list[Token]) -> str | None:
 
 
 class Reader:
-    """Takes tokens apart; `known` grows by the typedefs."""
+    """Recursive-descent parser over the tokens; typedefs are added to `known`."""
 
     def __init__(self, text: str, tokens: list[Token]):
         self.end, self.tokens = len(text.rstrip()), tokens
@@ -265,12 +312,12 @@ class Reader:
 
     def fail(self, token: Token | None, message: str) -> NoReturn:
         at = token.at if token else self.end
-        line = bisect_right(self.lines, at)  # a tolerant reader fails often: it must not count lines each time
+        line = bisect_right(self.lines, at)  # counting lines for each error of a large header would be quadratic
         column = at - self.lines[line - 1] + 1
         raise DeclarationError(f"line {line}, column {column}: {message}", line=line, column=column)
 
     def pieces(self, tolerant: bool) -> Iterator[list[Token]]:
-        """What stands between semicolons; the body of a function ends a piece as well."""
+        """Yield the tokens of each declaration, which ends at a semicolon or with the body of a function."""
         piece, depth = list[Token](), 0
         for token in self.tokens:
             if token.text == ";" and depth == 0:
@@ -280,7 +327,7 @@ class Reader:
                 continue
             piece.append(token)
             depth += (token.text == "{") - (token.text == "}")
-            if depth > DEEPEST or depth < 0 or (depth and not tolerant):
+            if depth > MAX_DEPTH or depth < 0 or (depth and not tolerant):
                 self.fail(token, f"unexpected {token.text!r}")
             if token.text == "}" and depth == 0 and _is_body(piece):
                 yield piece
@@ -291,22 +338,22 @@ class Reader:
             yield piece
 
     def declaration(self, piece: list[Token]) -> Declaration | None:
-        """A function; None for a typedef."""
+        """Parse a declaration; return None for a typedef."""
         at = 0
         if piece[0].text == "typedef":
             dtype, const, at = self.type(piece, 1)
             name = self.word(piece, at, "the name of a type")
             if at + 1 != len(piece) or const or dtype in ("void", "status"):
-                self.fail(piece[0], "a typedef is read only where it names a number")
+                self.fail(piece[0], "a typedef must name a number")
             self.known[name] = dtype
             return None
         while at < len(piece) and piece[at].text == "extern":
             at += 1
         result, const, at = self.type(piece, at)
         if at < len(piece) and piece[at].text == "*":
-            self.fail(piece[at], "a pointer that comes back has no owner and no size: let the caller pass the array")
+            self.fail(piece[at], "a returned pointer has no owner and no size: let the caller pass the array")
         if const:
-            self.fail(piece[0], "a result that is const is none of C's")
+            self.fail(piece[0], "a result cannot be const")
         name = self.word(piece, at, "the name of a function")
         inside = self.bracketed(piece, at + 1)
         return Declaration(name, result, self.arguments(inside, piece[-1]))
@@ -319,22 +366,20 @@ class Reader:
         return piece[at].text
 
     def bracketed(self, piece: list[Token], at: int) -> list[Token]:
-        """The arguments; nothing may follow them."""
+        """Return the tokens between the parentheses, which must end the declaration."""
         if at >= len(piece) or piece[at].text != "(":
             self.fail(piece[at] if at < len(piece) else None, "expected '(' and the arguments of a function")
         depth = 0
         for k in range(at, len(piece)):
             depth += (piece[k].text == "(") - (piece[k].text == ")")
             if depth == 0:
-                if k + 1 < len(piece) and [t.text for t in piece[k + 1:]] != ["noexcept"]:
-                    self.fail(piece[k + 1], WHY_NOT.get(piece[k + 1].text, f"unexpected {piece[k + 1].text!r}"))
-                return piece[at + 1:k]
+                if k + 1 < len(piece) and [t.text for t in piece[k + 1 :]] != ["noexcept"]:
+                    self.fail(piece[k + 1], UNSUPPORTED.get(piece[k + 1].text, f"unexpected {piece[k + 1].text!r}"))
+                return piece[at + 1 : k]
         self.fail(piece[at], "'(' is not closed")
 
     def arguments(self, inside: list[Token], end: Token) -> tuple[Argument, ...]:
-        if [t.text for t in inside] == ["void"]:
-            return ()
-        if not inside:
+        if not inside or [t.text for t in inside] == ["void"]:
             return ()
         groups, group = list[list[Token]](), list[Token]()
         for token in inside:
@@ -344,8 +389,11 @@ class Reader:
             else:
                 group.append(token)
         groups.append(group)
-        if len(groups) > MOST:
-            self.fail(groups[MOST][0] if groups[MOST] else end, f"a function has at most {MOST} arguments")
+        if len(groups) > MAX_ARGUMENTS:
+            self.fail(
+                groups[MAX_ARGUMENTS][0] if groups[MAX_ARGUMENTS] else end,
+                f"a function has at most {MAX_ARGUMENTS} arguments",
+            )
         return tuple(self.argument(group, end) for group in groups)
 
     def argument(self, group: list[Token], end: Token) -> Argument:
@@ -359,7 +407,7 @@ class Reader:
         while at < len(group) and group[at].text in (*IGNORED, "const"):
             at += 1
         if at < len(group) and group[at].text == "*":
-            self.fail(group[at], "pointers to pointers have no array behind them")
+            self.fail(group[at], "a pointer to pointers is not an array of numbers")
         if at < len(group) and group[at].text == "(":
             self.fail(group[at], "pointers to functions cannot be passed")
         name = ""
@@ -370,11 +418,11 @@ class Reader:
         if at != len(group):
             self.fail(group[at], f"unexpected {group[at].text!r}")
         if pointer and extents:
-            self.fail(group[0], "an array of pointers has no numbers in it")
+            self.fail(group[0], "an array of pointers is not an array of numbers")
         if not pointer and not extents and dtype in ("void", "status"):
             self.fail(group[0], f"an argument cannot be {'void' if dtype == 'void' else 'mv_status'}")
         if dtype == "status" or (dtype == "void" and extents):
-            self.fail(group[0], "an array has numbers for elements")
+            self.fail(group[0], "the elements of an array must be numbers")
         is_pointer = pointer or bool(extents)
         return Argument(name, dtype, is_pointer, const and is_pointer, extents)
 
@@ -404,50 +452,56 @@ class Reader:
     def number(self, token: Token) -> int:
         digits = token.text.rstrip("uUlL")
         if len(digits) > 20 or (digits[0] == "0" and digits.isdigit() and len(digits) > 1):
-            self.fail(token, f"{digits[:20]} is no size")
+            self.fail(token, f"{digits[:20]} is not a size")
         return int(digits, 0)
 
-    def type(self, piece: list[Token], at: int) -> tuple[str, bool, int]:
-        """(NumPy name, whether const, where it ends)."""
-        specifiers, named, const, start = list[str](), "", False, at
+    def type(self, piece: list[Token], start: int) -> tuple[str, bool, int]:
+        """Parse a type: (NumPy name, whether const, index of the next token)."""
+        specifiers, named, at = list[str](), "", start
         while at < len(piece) and piece[at].kind == "word":
             text = piece[at].text
-            if text == "const":
-                const = True
-            elif text in SPECIFIERS:
+            if text in SPECIFIERS:
                 specifiers.append(text)
-            elif text in IGNORED:
-                pass
-            elif text in WHY_NOT:
-                self.fail(piece[at], WHY_NOT[text])
-            elif text in KEYWORDS:
-                self.fail(piece[at], f"unexpected {text!r}")
-            elif not specifiers and not named and (type_ := self.named(text)):
-                named = type_
-            else:
-                break  # a name
+            elif text not in IGNORED and text != "const":
+                self.check_word(piece[at])
+                known = None if specifiers or named else self.named(text)
+                if known is None:
+                    break  # the name of the function or argument
+                named = known
             at += 1
-        here = piece[start] if start < len(piece) else None
+        const = any(token.text == "const" for token in piece[start:at])
         if named and not specifiers:
             return named, const, at
         key = " ".join(sorted(specifiers))
         if key in SPECIFIED and not named:
             return SPECIFIED[key], const, at
-        if key == "char":
-            self.fail(here, WHY_NOT["char"])
-        if not specifiers and at < len(piece) and piece[at].kind == "word":
+        self.fail_type(piece, start, at, specifiers)
+
+    def check_word(self, token: Token) -> None:
+        """Reject words that cannot stand in a type."""
+        if token.text in UNSUPPORTED:
+            self.fail(token, UNSUPPORTED[token.text])
+        if token.text in KEYWORDS:
+            self.fail(token, f"unexpected {token.text!r}")
+
+    def fail_type(self, piece: list[Token], start: int, at: int, specifiers: list[str]) -> NoReturn:
+        first = piece[start] if start < len(piece) else None
+        if specifiers == ["char"]:
+            self.fail(first, UNSUPPORTED["char"])
+        if specifiers:
+            self.fail(first, f"{' '.join(specifiers)} is not a number type that NumPy shares with C")
+        if at < len(piece) and piece[at].kind == "word":
             self.fail(piece[at], f"{piece[at].text} is not known as a type of numbers")
-        self.fail(here, f"{' '.join(specifiers)} is no type of numbers that NumPy shares with C" if specifiers
-                  else "expected a type")
+        self.fail(first, "expected a type")
 
     def named(self, text: str) -> str | None:
-        if match := re.fullmatch(r"__pyx_t_\w+?_((?:u?int|float)\d+)_t", text):  # Cython's names of NumPy's types
+        if match := re.fullmatch(r"__pyx_t_\w+?_((?:u?int|float)\d+)_t", text):  # Cython's names of NumPy types
             text = match[1]
         return self.known.get(text)
 
 
 def _is_body(piece: list[Token]) -> bool:
-    """Whether the braces that end a piece follow the arguments of a function."""
+    """Return whether the braces that end a piece follow the arguments of a function."""
     for token, following in pairwise(piece):
         if following.text == "{":
             return token.text == ")"

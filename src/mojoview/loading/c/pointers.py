@@ -1,4 +1,4 @@
-"""`from_function`: a kernel from a function pointer that another tool has made (ctypes, cffi, Numba, Cython, SciPy)."""
+"""`from_function`: a kernel from a function pointer of ctypes, cffi, Numba, Cython or SciPy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from mojoview.calls._kernel import Kernel
 from mojoview.loading.c.declaration import Argument, Declaration, read_declaration
-from mojoview.loading.c.prototypes import Sizes, sizes_given, to_signature
+from mojoview.loading.c.prototypes import Sizes, check_sizes, to_signature
 from mojoview.memory.errors import ArgumentError, DeclarationError
 
 __all__ = ["from_function"]
 
 PYTHONAPI = 4  # FUNCFLAG_PYTHONAPI of CPython's ctypes
-FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]  # what all function pointers of ctypes are
+FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]  # base class of all function pointers of ctypes
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -26,33 +26,34 @@ _api.PyCapsule_GetContext.argtypes = [ctypes.py_object]
 
 
 class Pointer:
-    """An address, what its maker says of the function there, and the user data that belongs to it."""
+    """Address of a function, its declaration if the object has one, and its user data."""
 
-    __slots__ = ("address", "name", "said", "user_data")
+    __slots__ = ("address", "declared", "name", "user_data")
 
-    def __init__(self, address: int, said: str | Declaration | None, name: str = "", user_data: int | None = None):
-        self.address, self.said, self.name, self.user_data = address, said, name, user_data
+    def __init__(self, address: int, declared: str | Declaration | None, name: str = "", user_data: int | None = None):
+        self.address, self.declared, self.name, self.user_data = address, declared, name, user_data
 
 
-def from_function(function: Any, declaration: str | None = None, *, name: str | None = None,
-                  sizes: Sizes | None = None) -> Kernel:
+def from_function(
+    function: Any, declaration: str | None = None, *, name: str | None = None, sizes: Sizes | None = None
+) -> Kernel:
     """from_function(function, declaration=None, *, name=None, sizes=None)
 
-    A kernel from a function pointer of another tool.
+    Make a kernel from a function pointer of another tool.
 
     Parameters
     ----------
     function : object
-        A ctypes function, a cffi function pointer (``ffi.addressof(lib, "f")``), a Numba ``cfunc``, a capsule out of a
-        Cython module's ``__pyx_capi__``, or a SciPy ``LowLevelCallable`` (its user data is passed to the argument that
-        is a ``void *``).
+        A ctypes function, a cffi function pointer (``ffi.addressof(lib, "f")``), a Numba ``cfunc``, a capsule from a
+        Cython module's ``__pyx_capi__``, or a SciPy ``LowLevelCallable`` (its user data is passed to the ``void *``
+        argument).
     declaration : str, optional
-        How it looks in C, as for `load_library`. Without it, what the object says of itself; then pointers are arrays
-        that are read and written, as few tools keep the word ``const``. Where both are known they must agree.
+        The C declaration, as for `load_library`; by default the types that the object has itself. Then all pointers
+        are arrays that are read and written, since few tools keep ``const``. If both are known, they must agree.
     name : str, optional
         Name of the kernel.
     sizes : mapping of str, optional
-        Which arguments are sizes, as for `load_library`.
+        Arguments that are sizes, as for `load_library`.
 
     Returns
     -------
@@ -62,13 +63,13 @@ def from_function(function: Any, declaration: str | None = None, *, name: str | 
     Raises
     ------
     ArgumentError
-        `function` is none of these, or has no signature and none is given.
+        `function` is not one of these, or it has no types and no declaration was given.
     DeclarationError
-        The declaration cannot be read, has something that is no number and no array, or is not what the object says.
+        The declaration cannot be parsed, has a type other than numbers and arrays, or contradicts the object.
 
     Notes
     -----
-    The function must not need the GIL: it may run without it. Of a Cython function that means ``noexcept nogil``.
+    The function may run without the GIL, so it must not need it: a Cython function must be ``noexcept nogil``.
     Thread safety: may be called from any thread.
 
     Examples
@@ -83,16 +84,18 @@ def from_function(function: Any, declaration: str | None = None, *, name: str | 
     if name is not None and (not isinstance(name, str) or not name.isidentifier()):
         raise ArgumentError(f"from_function(): name: expected an identifier, got {name!r}")
     pointer = _pointer(function)
-    said = read_declaration(pointer.said) if isinstance(pointer.said, str) else pointer.said
-    chosen = said if declaration is None else read_declaration(declaration)
+    own = read_declaration(pointer.declared) if isinstance(pointer.declared, str) else pointer.declared
+    chosen = own if declaration is None else read_declaration(declaration)
     if chosen is None:
-        raise ArgumentError("from_function(): this pointer does not know its own types; give a declaration such as"
-                            " 'double f(size_t n, const double *x)'")
-    if said is not None and not _agree(chosen, said):
-        raise DeclarationError(f"from_function(): declared as {chosen}, but the object says {said}")
-    own = chosen.name if chosen.name != "function" else pointer.name or chosen.name
-    chosen = Declaration(name or own, chosen.result, chosen.arguments)
-    sizes_given(sizes, [chosen])
+        raise ArgumentError(
+            "from_function(): this pointer has no types; give a declaration such as"
+            " 'double f(size_t n, const double *x)'"
+        )
+    if own is not None and not _agree(chosen, own):
+        raise DeclarationError(f"from_function(): declared as {chosen}, but the object is {own}")
+    own_name = chosen.name if chosen.name != "function" else pointer.name or chosen.name
+    chosen = Declaration(name or own_name, chosen.result, chosen.arguments)
+    check_sizes(sizes, [chosen])
     return Kernel.from_address(to_signature(chosen, sizes, pointer.user_data), pointer.address, owner=function)
 
 
@@ -107,12 +110,14 @@ def _pointer(function: Any) -> Pointer:
         return _numba(function)
     if module == "_cffi_backend":
         return _cffi(function)
-    # SciPy's LowLevelCallable is a tuple around a capsule, whose context is the user data
+    # SciPy's LowLevelCallable is a tuple around a capsule; the context of the capsule is the user data.
     if isinstance(function, tuple) and len(function) == 3 and _is_capsule(tuple.__getitem__(function, 0)):
         capsule = tuple.__getitem__(function, 0)
         return _capsule(capsule, int(_api.PyCapsule_GetContext(capsule) or 0))
-    raise ArgumentError("from_function(): expected a function pointer of ctypes, cffi, Numba or SciPy, or a capsule of"
-                        f" Cython, got {kind.__name__}")
+    raise ArgumentError(
+        "from_function(): expected a function pointer of ctypes, cffi, Numba or SciPy, or a capsule of"
+        f" Cython, got {kind.__name__}"
+    )
 
 
 def _is_capsule(obj: Any) -> bool:
@@ -122,10 +127,10 @@ def _is_capsule(obj: Any) -> bool:
 def _capsule(capsule: Any, user_data: int | None) -> Pointer:
     raw = _api.PyCapsule_GetName(capsule)
     address = _api.PyCapsule_GetPointer(capsule, raw)
-    said = (raw or b"").decode("ascii", "replace")
-    if "(" not in said:
-        raise ArgumentError(f"from_function(): a capsule called {said!r} holds no function whose types are known")
-    declared = read_declaration(said)
+    text = (raw or b"").decode("ascii", "replace")
+    if "(" not in text:
+        raise ArgumentError(f"from_function(): a capsule called {text!r} does not hold a function with known types")
+    declared = read_declaration(text)
     takes = any(a.dtype == "void" for a in declared.arguments)
     return Pointer(int(address or 0), declared, user_data=user_data if takes else None)
 
@@ -142,8 +147,9 @@ def _ctypes(function: Any) -> Pointer:
     arguments = [_ctypes_argument(kind) for kind in function.argtypes]
     result = "void" if function.restype is None else _ctypes_number(function.restype)
     if result is None or None in arguments:
-        raise DeclarationError(f"from_function(): {name or 'the function'} has ctypes types that are no numbers and no"
-                               " pointers to numbers")
+        raise DeclarationError(
+            f"from_function(): {name or 'the function'} has ctypes types other than numbers and pointers to numbers"
+        )
     return Pointer(address, Declaration("function", result, tuple(a for a in arguments if a is not None)), name)
 
 
@@ -164,7 +170,7 @@ def _ctypes_argument(kind: Any) -> Argument | None:
     if kind is ctypes.c_void_p:
         return Argument("", "void", True)
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer):
-        dtype = _ctypes_number(getattr(kind, "_type_", None))  # none yet: POINTER("name")
+        dtype = _ctypes_number(getattr(kind, "_type_", None))  # an incomplete POINTER("name") has no type yet
         return (dtype and Argument("", dtype, True)) or None
     dtype = _ctypes_number(kind)
     return Argument("", dtype) if dtype else None
@@ -186,7 +192,9 @@ def _numba(function: Any) -> Pointer:
 def _cffi(function: Any) -> Pointer:
     backend: Any = sys.modules["_cffi_backend"]
     if not isinstance(function, backend._CDataBase):
-        raise ArgumentError("from_function(): of a compiled cffi module take the pointer: ffi.addressof(lib, 'name')")
+        raise ArgumentError(
+            "from_function(): pass the pointer to a function of a compiled cffi module: ffi.addressof(lib, 'name')"
+        )
     kind = backend.typeof(function)
     if kind.kind != "function":
         raise ArgumentError(f"from_function(): expected a cffi function pointer, got a {kind.cname}")
@@ -194,12 +202,14 @@ def _cffi(function: Any) -> Pointer:
     return Pointer(address, str(kind.cname))
 
 
-def _agree(declared: Declaration, said: Declaration) -> bool:
-    """Whether two declarations mean the same call; `const` is left out, as few tools keep it."""
-    if len(declared.arguments) != len(said.arguments) or not _same(declared.result, said.result):
+def _agree(declared: Declaration, own: Declaration) -> bool:
+    """Return whether two declarations mean the same call; `const` is ignored, since few tools keep it."""
+    if len(declared.arguments) != len(own.arguments) or not _same(declared.result, own.result):
         return False
-    return all(a.pointer == b.pointer and (_same(a.dtype, b.dtype) or (a.pointer and "void" in (a.dtype, b.dtype)))
-               for a, b in zip(declared.arguments, said.arguments, strict=True))
+    return all(
+        a.pointer == b.pointer and (_same(a.dtype, b.dtype) or (a.pointer and "void" in (a.dtype, b.dtype)))
+        for a, b in zip(declared.arguments, own.arguments, strict=True)
+    )
 
 
 def _same(a: str, b: str) -> bool:

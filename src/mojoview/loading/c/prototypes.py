@@ -1,4 +1,4 @@
-"""From C declarations to signatures: which arrays are read and written, and which arguments are sizes of them."""
+"""From C declarations to signatures: arrays that are read and written, sizes of arrays, scalars."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 
-from mojoview.loading.c.declaration import Argument, Declaration
 from mojoview.calls.signature import Param, Signature, Size
 from mojoview.calls.sizes import INTEGERS
+from mojoview.loading.c.declaration import Argument, Declaration
 from mojoview.memory.errors import ArgumentError, DeclarationError
 
-__all__ = ["Sizes", "sizes_given", "to_signature"]
+__all__ = ["Sizes", "check_sizes", "to_signature"]
 
 Sizes = Mapping[str, str | Sequence[str] | None]
 SIZE_OF = re.compile(r"(\w+)(?:\.(size|shape\[(\d)\]))?")
@@ -19,16 +19,16 @@ CONVENTION = "n"
 
 
 def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data: int | None = None) -> Signature:
-    """The signature of a declared function.
+    """Return the signature of a declared function.
 
     Parameters
     ----------
     declaration : Declaration
     sizes : mapping, optional
-        Argument: the array, or the arrays, whose number of elements it is ("x"), or whose axis ("x.shape[0]"); None for
-        an argument that is no size. Entries for arguments that the function does not have are passed over.
+        Argument: the array or arrays whose number of elements ("x") or axis ("x.shape[0]") it is; None for an argument
+        that is not a size. Entries for arguments that the function does not have are ignored.
     user_data : int, optional
-        What the one `void *` argument receives.
+        Value for the only `void *` argument.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
     Raises
     ------
     DeclarationError
-        `sizes` and the declaration do not fit together.
+        `sizes` and the declaration contradict each other.
     """
     names = _names(declaration)
     arguments = dict(zip(names, declaration.arguments, strict=True))
@@ -46,8 +46,10 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
     for place, (name, argument) in enumerate(arguments.items()):
         if argument.dtype == "void":
             if user_data is None:
-                raise DeclarationError(f"{declaration.name}: '{name}' is a void *, which says nothing of its elements;"
-                                       " declare the type that the function reads there")
+                raise DeclarationError(
+                    f"{declaration.name}: '{name}' is a void *, which does not name the type of its elements;"
+                    " declare that type"
+                )
             filled.append(Size(name, "uint64", place, value=user_data))
             user_data = None
         elif argument.pointer:
@@ -60,7 +62,7 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
         else:
             params.append(Param(name, "value", argument.dtype, None, "value"))
     if user_data is not None:
-        raise DeclarationError(f"{declaration.name}: user data is given, but no argument is a void *")
+        raise DeclarationError(f"{declaration.name}: user data was given, but no argument is a void *")
     for name, argument in arguments.items():
         for axis, extent in enumerate(argument.extents):
             if isinstance(extent, int):
@@ -73,8 +75,8 @@ def to_signature(declaration: Declaration, sizes: Sizes | None = None, user_data
     return Signature(declaration.name, tuple(params), result, doc, text=text, shapes="free", sizes=tuple(filled))
 
 
-def sizes_given(sizes: Sizes | None, declarations: Sequence[Declaration]) -> None:
-    """Refuses an entry of `sizes` that no function has an argument for: it would be a slip of the pen."""
+def check_sizes(sizes: Sizes | None, declarations: Sequence[Declaration]) -> None:
+    """Reject an entry of `sizes` that matches no argument of any function: almost certainly a typo."""
     if sizes is not None and (not isinstance(sizes, Mapping) or not all(isinstance(name, str) for name in sizes)):
         raise ArgumentError(f"sizes: expected a mapping of argument names, got {sizes!r}")
     known = {name for declaration in declarations for name in _names(declaration)}
@@ -93,9 +95,10 @@ def _names(declaration: Declaration) -> list[str]:
     return names
 
 
-def _extents(declaration: Declaration, names: Sequence[str], given: dict[str, str | Sequence[str] | None]
-             ) -> dict[str, list[tuple[str, int | None]]]:
-    """For each argument that is a size, the arrays and axes that it is of."""
+def _extents(
+    declaration: Declaration, names: Sequence[str], given: dict[str, str | Sequence[str] | None]
+) -> dict[str, list[tuple[str, int | None]]]:
+    """Return the arrays and axes that each size argument describes."""
     arguments = dict(zip(names, declaration.arguments, strict=True))
     arrays = {name: a for name, a in arguments.items() if a.pointer and a.dtype != "void"}
     found = dict[str, list[tuple[str, int | None]]]()
@@ -118,14 +121,17 @@ def _extents(declaration: Declaration, names: Sequence[str], given: dict[str, st
     for name in found:
         size = arguments.get(name)
         if size is None or size.pointer or size.dtype not in INTEGERS:
-            raise DeclarationError(f"{declaration.name}: {name!r} is used as a size, but is no integer argument")
+            raise DeclarationError(f"{declaration.name}: {name!r} is used as a size, but is not an integer argument")
     return found
 
 
-def _size_of(declaration: Declaration, name: str, text: object,
-             arrays: Mapping[str, Argument]) -> tuple[str, int | None]:
+def _size_of(
+    declaration: Declaration, name: str, text: object, arrays: Mapping[str, Argument]
+) -> tuple[str, int | None]:
     match = SIZE_OF.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[1] not in arrays:
-        raise DeclarationError(f"{declaration.name}: sizes: {name!r}: expected an array such as 'x' or 'x.shape[0]',"
-                               f" one of {', '.join(arrays) or 'none'}; got {text!r}")
+        raise DeclarationError(
+            f"{declaration.name}: sizes: {name!r}: expected an array such as 'x' or 'x.shape[0]',"
+            f" one of {', '.join(arrays) or 'none'}; got {text!r}"
+        )
     return match[1], int(match[3]) if match[3] else None

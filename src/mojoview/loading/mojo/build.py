@@ -1,4 +1,4 @@
-"""One compilation: source file, compiler and arguments; the key of its result and the runs of the compiler."""
+"""One compilation: inputs, compiler and arguments; the cache key of its result, and the runs of the compiler."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mojoview.loading.elf import drop_run_path, read_elf
+from mojoview.loading.exports import Exports
 from mojoview.loading.mojo.compiler import Compiler, Run, host_cpu, run_together
 from mojoview.loading.mojo.diagnostics import Diagnostic, parse, render
-from mojoview.loading.elf import drop_run_path, read_elf
-from mojoview.loading.mojo.exports import Exports, Part, examine_parts
+from mojoview.loading.mojo.examine import Part, examine_parts
 from mojoview.loading.mojo.include_path import get_mojo_include
 from mojoview.loading.mojo.inputs import ROOT, Inputs
 from mojoview.loading.mojo.source import content, files, outline_of
@@ -23,16 +24,25 @@ __all__ = ["Build"]
 
 # Products and sums are not fused, so that results equal NumPy's bit by bit.
 DEFAULT_FLAGS = ("--fp-mode", "contract=off")
-# The optimiser merges lines and drops variables.
+# The optimiser merges lines and removes variables.
 DEBUG_FLAGS = ("--debug-level", "full", "--no-optimization")
-OWN_FLAGS = ("-o", "--emit", "--diagnostic-format", "--target-triple", "--help", "-h", "--print-", "--experimental-",
-             "--disable-warnings")
-FORMAT = 2  # part of the key: rises when the meaning of what is kept changes
+OWN_FLAGS = (
+    "-o",
+    "--emit",
+    "--diagnostic-format",
+    "--target-triple",
+    "--help",
+    "-h",
+    "--print-",
+    "--experimental-",
+    "--disable-warnings",
+)
+FORMAT = 2  # part of the key: incremented when the meaning of a cache entry changes
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What determines the result of a compilation, apart from this machine's CPU.
+    """Everything that determines the result of a compilation, except the CPU of this machine.
 
     Attributes
     ----------
@@ -40,7 +50,7 @@ class Build:
     options : tuple of str
         Arguments for `mojo build`.
     search : tuple of Path
-        Where imported modules are looked for.
+        Directories in which imported modules are searched.
     compiler : Compiler
     """
 
@@ -50,21 +60,29 @@ class Build:
     compiler: Compiler
 
     @classmethod
-    def of(cls, path: Any, flags: Sequence[str], compiler: Compiler, *, source: str | None = None,
-           name: str | None = None, debug: bool = False) -> Build:
-        """Checks what the user gave to `load`."""
+    def of(
+        cls,
+        path: Any,
+        flags: Sequence[str],
+        compiler: Compiler,
+        *,
+        source: str | None = None,
+        name: str | None = None,
+        debug: bool = False,
+    ) -> Build:
+        """Check the arguments of `load`."""
         if isinstance(flags, str) or not isinstance(flags, Sequence) or not all(isinstance(f, str) for f in flags):
-            raise ArgumentError(f"load(): flags must be a sequence of strings, got {flags!r}")
+            raise ArgumentError(f"load(): flags: expected a sequence of strings, got {flags!r}")
         if any("\0" in flag for flag in flags):
             raise ArgumentError(f"load(): flags: expected no NUL character, got {flags!r}")
         inputs = Inputs.of(path, source, name)
-        # `mojo build` looks beside the file of its own accord, `mojo doc` does not
+        # `mojo build` searches the directory of the file by itself, `mojo doc` does not.
         options, search, rest = list(DEFAULT_FLAGS), [get_mojo_include(), *inputs.search], iter(flags)
         if debug:
             options += DEBUG_FLAGS
         for flag in rest:
             if flag.startswith(OWN_FLAGS):
-                raise ArgumentError(f"load(): the flag {flag} is load()'s own to set")
+                raise ArgumentError(f"load(): the flag {flag} is set by load() itself")
             if flag.startswith("-I"):  # the compiler runs in another directory
                 search.append(Path(flag[2:] or next(rest, "")).absolute())
             else:
@@ -75,13 +93,13 @@ class Build:
 
     @property
     def file(self) -> Path:
-        """What the compiler is given."""
+        """The file that the compiler reads."""
         return self.inputs.file
 
     def key(self) -> str:
-        """The same for the same content, compiler, arguments and CPU, wherever the file is."""
+        """Return the cache key: a hash of content, compiler, arguments and CPU, independent of the path."""
         try:
-            # the root of several files names only those that export something
+            # The root file of several files imports only those with exports.
             members = [file for file, _ in self.inputs.members]
             sources = [content(file, self.search) for file in dict.fromkeys((self.file, *members))]
         except OSError as error:
@@ -91,7 +109,7 @@ class Build:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
 
     def sources(self) -> list[Path]:
-        """The source files that count, those whose exports are kernels first; mojoview's own are left out."""
+        """Return the source files, members first; without mojoview's own Mojo package."""
         members = [file for file, _ in self.inputs.members]
         try:
             found = files(self.file, self.search)
@@ -100,17 +118,22 @@ class Build:
         own = get_mojo_include()
         return list(dict.fromkeys(members + [file for file in found if own not in file.parents]))
 
-    def run(self, library: Path, progress: Callable[[str], None] | None, timeout: float,
-            link: Callable[[Path, Path], None] | None = None) -> Exports:
-        """Compiles the file to `library`, beside which the compiler's other output goes.
+    def run(
+        self,
+        library: Path,
+        progress: Callable[[str], None] | None,
+        timeout: float,
+        link: Callable[[Path, Path], None] | None = None,
+    ) -> Exports:
+        """Compile to `library`; other output of the compiler goes to the same directory.
 
-        `link`, where it is given, makes the library out of an object. The types come from `mojo doc` and a second
-        compilation to LLVM text; all three run side by side.
+        If `link` is given, it makes the library from an object file. Types come from `mojo doc` and from a second
+        compilation to LLVM text; all three run at the same time.
 
         Raises
         ------
         KernelCompileError
-            The compiler refuses the file.
+            The compiler rejects the file.
         """
         work, name, begin = library.parent, self.inputs.path.name, time.monotonic()
         include = [part for directory in self.search for part in ("-I", directory)]
@@ -122,21 +145,30 @@ class Build:
         made = library.with_suffix(".o") if link else library
         described = [package] if package else [file for file, _ in members]
         docs = [f"doc{k or ''}" for k in range(len(described))]
-        runs = run_together({
-            "build": [*build, "--emit", "object" if link else "shared-lib", "-o", made],
-            "types": [*build, "--emit", "llvm", "-o", work / "kernels.ll"],
-            **{doc: [self.compiler.path, "doc", *include, *json_format, file]
-               for doc, file in zip(docs, described, strict=True)},
-        }, work, timeout=timeout, tick=progress and (lambda seconds: progress(f"compiling {name}: {seconds:.0f} s")))
+        runs = run_together(
+            {
+                "build": [*build, "--emit", "object" if link else "shared-lib", "-o", made],
+                "types": [*build, "--emit", "llvm", "-o", work / "kernels.ll"],
+                **{
+                    doc: [self.compiler.path, "doc", *include, *json_format, file]
+                    for doc, file in zip(docs, described, strict=True)
+                },
+            },
+            work,
+            timeout=timeout,
+            tick=progress and (lambda seconds: progress(f"compiling {name}: {seconds:.0f} s")),
+        )
         for run in sorted(runs.values(), key=lambda run: run.code != 0, reverse=True):
             if run.code:
-                raise self.refusal(run)
+                raise self.compile_error(run)
         if link:
             link(made, library)
         try:
-            parts = [Part(outline_of(file), runs[docs[0 if package else k]].stdout, dotted)
-                     for k, (file, dotted) in enumerate(members)]
-        except OSError as error:  # gone while it was compiled
+            parts = [
+                Part(outline_of(file), runs[docs[0 if package else k]].stdout, dotted)
+                for k, (file, dotted) in enumerate(members)
+            ]
+        except OSError as error:  # removed while it was compiled
             raise self.unreadable(error) from error
         llvm = (work / "kernels.ll").read_text(encoding="utf-8", errors="replace")
         drop_run_path(library)  # the absolute path of this environment
@@ -148,13 +180,13 @@ class Build:
     def unreadable(self, error: OSError) -> ArgumentError:
         return ArgumentError(f"load(): cannot read {error.filename or self.file}: {error.strerror}")
 
-    def refusal(self, run: Run) -> KernelCompileError:
+    def compile_error(self, run: Run) -> KernelCompileError:
         diagnostics = parse(run.stderr)
         if any(d.severity == "error" for d in diagnostics):
-            said = render(diagnostics)
-        else:  # it died, or speaks another format
+            text = render(diagnostics)
+        else:  # the compiler crashed, or writes another format
             diagnostics += [Diagnostic("error", d.message) for d in parse(run.stdout)]
             ended = f"exit status {run.code}" if run.code > 0 else f"killed by signal {-run.code}"
-            said = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), ended]))
-        refuses = f"load(): the Mojo compiler refuses {self.inputs.path.name}"
-        return KernelCompileError(f"{refuses}\n{said}", tuple(diagnostics))
+            text = "\n".join(filter(None, [*map(str, diagnostics), run.stderr.strip(), ended]))
+        summary = f"load(): the Mojo compiler rejects {self.inputs.path.name}"
+        return KernelCompileError(f"{summary}\n{text}", tuple(diagnostics))

@@ -1,7 +1,8 @@
-"""The Mojo compiler as a tool: where it is, which one it is, and several runs of it side by side."""
+"""The Mojo compiler: finding it, identifying it, running it, and its runtime libraries."""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import importlib.metadata
@@ -19,11 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
 
+from mojoview.loading.dlopen import open_library
+from mojoview.loading.elf import read_elf
 from mojoview.memory.errors import CompilerNotFound, CompileTimeoutError
 
-__all__ = ["Compiler", "Run", "find_compiler", "host_cpu", "run_together"]
+__all__ = ["Compiler", "Run", "find_compiler", "host_cpu", "open_with_runtime", "run_together"]
 
 PACKAGE = "mojo-compiler"
+RUNTIME = "libKGENCompilerRTShared.so"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Compiler:
     path : Path
         The executable.
     found : str
-        How it was found: "MOJO", "package", "beside python" or "PATH".
+        How it was found: "MOJO" (the environment variable), "package", "beside python" or "PATH".
     """
 
     path: Path
@@ -43,12 +47,12 @@ class Compiler:
 
     @functools.cached_property
     def version(self) -> str | None:
-        """Version; a compiler from elsewhere than the package is asked for it."""
+        """The version; a compiler that is not from the package is run to ask for it."""
         if self.found == "package":
             return importlib.metadata.version(PACKAGE)
         with suppress(OSError, subprocess.TimeoutExpired):
-            said = subprocess.run([self.path, "--version"], capture_output=True, text=True, timeout=60, check=False)
-            if match := re.search(r"\d+\.\d+[\w.]*", said.stdout):
+            result = subprocess.run([self.path, "--version"], capture_output=True, text=True, timeout=60, check=False)
+            if match := re.search(r"\d+\.\d+[\w.]*", result.stdout):
                 return match[0]
         return None
 
@@ -56,7 +60,7 @@ class Compiler:
         return f"{PACKAGE} {self.version}" if self.found == "package" else str(self.path)
 
     def identity(self) -> str:
-        """What tells this compiler from another one; costs no run of the compiler."""
+        """Return a string that identifies this compiler, without running it."""
         if self.found == "package":
             return str(self)
         real = self.path.resolve()
@@ -73,15 +77,15 @@ def find_compiler(*, required: bool) -> Compiler | None: ...
 
 
 def find_compiler(*, required: bool = True) -> Compiler | None:
-    """The Mojo compiler that `load` uses.
+    """Return the Mojo compiler that `load` uses.
 
-    Looked for in this order: the environment variable MOJO, the installed package mojo-compiler, beside the running
-    Python, and PATH.
+    The first of: the environment variable MOJO, the installed package mojo-compiler, a program beside the running
+    Python, a program on PATH.
 
     Parameters
     ----------
     required : bool
-        Raise where there is none; otherwise return None.
+        Raise if there is none, rather than return None.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def find_compiler(*, required: bool = True) -> Compiler | None:
     Raises
     ------
     CompilerNotFound
-        No compiler, or MOJO names something that cannot be run.
+        There is no compiler, or MOJO does not name an executable program.
 
     Notes
     -----
@@ -106,8 +110,9 @@ def find_compiler(*, required: bool = True) -> Compiler | None:
     if named := os.environ.get("MOJO"):
         if path := shutil.which(named):
             return Compiler(Path(path).absolute(), "MOJO")
-        raise CompilerNotFound(f"find_compiler(): the environment variable MOJO names {named!r},"
-                               " which is no program that can be run")
+        raise CompilerNotFound(
+            f"find_compiler(): the environment variable MOJO names {named!r}, which is not an executable program"
+        )
     beside = shutil.which("mojo", path=str(Path(sys.executable).parent))
     for found, where in (("package", _packaged()), ("beside python", beside), ("PATH", shutil.which("mojo"))):
         if where:
@@ -115,12 +120,13 @@ def find_compiler(*, required: bool = True) -> Compiler | None:
     if required:
         raise CompilerNotFound(
             "find_compiler(): no Mojo compiler; install it with: pip install 'mojoview[mojo]'"
-            " (looked at the environment variable MOJO, the package mojo-compiler, beside the running Python, PATH)")
+            " (searched: the environment variable MOJO, the package mojo-compiler, beside the running Python, PATH)"
+        )
     return None
 
 
 def _packaged() -> str | None:
-    """The console script of the installed mojo-compiler; its own start-up code sets what the compiler needs."""
+    """Return the console script of the installed mojo-compiler, which sets up the environment of the compiler."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
@@ -133,7 +139,7 @@ def _packaged() -> str | None:
 
 @functools.cache
 def host_cpu() -> str:
-    """What tells the CPU of this machine from one that may lack its instructions."""
+    """Return a string that differs for CPUs with different instruction sets."""
     keys = ("vendor_id", "cpu family", "model", "model name", "flags", "CPU implementer", "CPU part", "Features")
     facts = [platform.machine(), platform.processor()]
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -148,53 +154,63 @@ def host_cpu() -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run of a program."""
+    """A finished run of a program."""
 
     code: int
     stdout: str
     stderr: str
 
 
-def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, timeout: float,
-                 tick: Callable[[float], None] | None = None) -> dict[str, Run]:
-    """Runs programs side by side until all have succeeded or one has failed.
+def run_together(
+    commands: Mapping[str, Sequence[str | Path]],
+    work: Path,
+    *,
+    timeout: float,
+    tick: Callable[[float], None] | None = None,
+) -> dict[str, Run]:
+    """Run programs at the same time until all have succeeded or one has failed.
 
     Parameters
     ----------
     commands : mapping of str to argument lists
     work : Path
-        Directory for their output; also their working directory.
+        Directory for their output; also their working directory and TMPDIR.
     timeout : float
-        Seconds for all of them together.
+        Seconds until all of them must have finished.
     tick : callable, optional
-        Called about once a second with the seconds that have passed.
+        Called about once a second with the elapsed seconds.
 
     Returns
     -------
     dict of str to Run
-        Of those that ended; after a failure the others are killed and left out.
+        The finished runs; after a failure the other programs are killed and omitted.
 
     Raises
     ------
     CompileTimeoutError
-        After `timeout` seconds.
+        `timeout` expired; all programs were killed.
 
     Notes
     -----
-    Each program leads a process group of its own, and whatever ends this call early (an exception of `tick`, Ctrl-C,
-    the timeout) kills the groups. Output goes to files, so that no pipe can fill up; temporary files go to `work` as
-    well. Thread safety: may be called from any thread.
+    Each program leads its own process group; a timeout, Ctrl-C or an exception of `tick` kills the groups. Output goes
+    to files, so that no pipe can block. Thread safety: may be called from any thread.
     """
     start = time.monotonic()
-    told, done = 0.0, dict[str, Run]()
+    reported, done = 0.0, dict[str, Run]()
     running = dict[str, subprocess.Popen[bytes]]()
     try:
         for name, command in commands.items():
             with open(work / f"{name}.out", "wb") as out, open(work / f"{name}.err", "wb") as err:
                 try:
-                    running[name] = subprocess.Popen(command, cwd=work, env={**os.environ, "TMPDIR": str(work)},
-                                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                                     start_new_session=True)
+                    running[name] = subprocess.Popen(
+                        command,
+                        cwd=work,
+                        env={**os.environ, "TMPDIR": str(work)},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=err,
+                        start_new_session=True,
+                    )
                 except OSError as error:
                     raise CompilerNotFound(f"load(): the Mojo compiler {command[0]} cannot be run: {error}") from error
         while running and not any(run.code for run in done.values()):
@@ -207,8 +223,8 @@ def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, ti
             passed = time.monotonic() - start
             if running and passed > timeout:
                 raise CompileTimeoutError(f"load(): the compiler has not finished within {timeout:g} s; it was killed")
-            if tick and passed - told >= 1:
-                told = passed
+            if tick and passed - reported >= 1:
+                reported = passed
                 tick(passed)
     finally:
         for process in running.values():
@@ -220,3 +236,33 @@ def run_together(commands: Mapping[str, Sequence[str | Path]], work: Path, *, ti
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
+
+
+def open_with_runtime(path: Path) -> ctypes.CDLL:
+    """Load a compiled Mojo library, whose run path was removed.
+
+    If the system does not find a dependency, the libraries of this environment's compiler are loaded first: the dynamic
+    linker does not search for a name that is already loaded.
+
+    Raises
+    ------
+    OSError
+        A dependency is missing.
+    """
+    with suppress(OSError):
+        return open_library(path)
+    with suppress(OSError, CompilerNotFound):  # the next attempt reports what is missing
+        for library in map(_runtime_directory().joinpath, read_elf(path).needed):
+            if library.is_file():
+                open_library(library)
+    return open_library(path)
+
+
+def _runtime_directory() -> Path:
+    """Return the directory of the runtime libraries: where the compiler's package installed them, else its `lib`."""
+    compiler = find_compiler()
+    if compiler.found == "package":
+        for file in importlib.metadata.files(PACKAGE) or ():
+            if file.name == RUNTIME:
+                return Path(str(file.locate())).parent
+    return compiler.path.resolve().parent.parent / "lib"

@@ -1,4 +1,4 @@
-"""What the compiler said about a source file, as data."""
+"""Messages of the Mojo compiler: parsing and formatting."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Diagnostic", "parse", "render"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One remark of the compiler.
+    """One message of the compiler.
 
     Attributes
     ----------
     severity : str
-        "error", "warning" or "note" (a note explains the remark before it).
+        "error", "warning" or "note" (a note explains the message before it).
     message : str
     file : str
     line, column : int
-        Both count from 1; the column counts characters. 0 where the compiler names no place.
+        Both count from 1; the column counts characters. 0 if the message has no location.
     text : str
         The source line.
     """
@@ -39,13 +39,13 @@ class Diagnostic:
         shown = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
         if not self.text.strip():
             return shown
-        # the caret's line repeats the tabs, so that it stands under its character at any tab width
-        indent = "".join("\t" if c == "\t" else " " for c in self.text[:self.column - 1])
+        # Tabs are repeated in the caret's line, which then fits any tab width.
+        indent = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
         return f"{shown}\n{self.text.rstrip()}\n{indent}^"
 
 
 def parse(output: str) -> list[Diagnostic]:
-    """Reads `--diagnostic-format json`: one object a line, among lines that are something else."""
+    """Parse the output of `--diagnostic-format json`: one object per line, among other lines."""
     found = []
     for line in output.split("\n"):
         if not line.startswith("{"):
@@ -53,22 +53,22 @@ def parse(output: str) -> list[Diagnostic]:
         try:
             found.append(_diagnostic(json.loads(line)))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            continue  # not one of the compiler's remarks
+            continue  # not a message of the compiler
     return found
 
 
-def _diagnostic(said: Any) -> Diagnostic:
-    severity, message, where = str(said["kind"]), str(said["message"]), said.get("diagnostic")
+def _diagnostic(data: Any) -> Diagnostic:
+    severity, message, where = str(data["kind"]), str(data["message"]), data.get("diagnostic")
     if where is None:
         return Diagnostic(severity, message)
     text, place = str(where["text"]), where["location"]
-    # the compiler counts bytes from 0
-    column = len(text.encode()[:int(place["column"])].decode(errors="ignore")) + 1
+    # The compiler counts bytes from 0.
+    column = len(text.encode()[: int(place["column"])].decode(errors="ignore")) + 1
     return Diagnostic(severity, message, str(where["file"]), int(place["line"]), column, text)
 
 
 def render(diagnostics: Sequence[Diagnostic]) -> str:
-    """The errors and their notes as the compiler shows them; warnings only where there is nothing else."""
+    """Return errors and their notes as the compiler prints them; warnings only if there is no error."""
     chosen, keep = [], False
     for diagnostic in diagnostics:
         if diagnostic.severity != "note":

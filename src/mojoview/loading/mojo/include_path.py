@@ -1,4 +1,4 @@
-"""Where the Mojo library for kernel authors is."""
+"""`get_mojo_include`: directory of the Mojo package for kernel authors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["get_mojo_include"]
 
 
 def get_mojo_include() -> Path:
-    """The directory to give the Mojo compiler with -I, so that `from mojoview import In, Out` finds our library.
+    """Return the directory for the compiler's -I, with which `from mojoview import In, Out` finds our Mojo package.
 
-    `load` does so itself.
+    `load` passes it by itself.
 
     Returns
     -------
     Path
-        Holds the Mojo package `mojoview`.
+        Contains the Mojo package `mojoview`.
 
     Notes
     -----

@@ -1,9 +1,10 @@
-"""One worker process as its parent sees it: start, calls, end, and the report of a crash."""
+"""One worker process as its parent sees it: started clean, spoken to through a socket, ended, read after its death."""
 
 from __future__ import annotations
 
 import fcntl
 import importlib.resources
+import mmap
 import os
 import signal
 import socket
@@ -12,57 +13,68 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from mojoview.memory.errors import KernelError
-from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
+from mojoview.safety.workers._channel import LONG, POST_BYTES, Post
 from mojoview.safety.workers.arena import Arena
-from mojoview.safety.workers.crash_report import CrashReport, parse_report
+from mojoview.safety.workers.crash_report import RECORD_BYTES, Autopsy, read_record
 from mojoview.safety.workers.worker import receive, send
+from mojoview.memory.errors import KernelError
 
 __all__ = ["WorkerProcess"]
 
-START_TIMEOUT_S = 60.0
-MAX_OUTPUT_CHARACTERS = 4000  # of what a kernel printed that errors keep
-MAX_IDLE_BYTES = 1 << 28  # of shared memory that an idle worker keeps
+START = 60.0  # seconds that a worker may take to come up
+TAIL = 4000  # characters of what it printed that errors keep
+KEPT = 1 << 28  # bytes of shared memory that an idle worker keeps
+# The package without its top level, which imports pandas; paths come from the parent, which may have changed its own.
+BOOT = """
+import json, sys, types
+setting = json.loads(sys.argv[1])
+sys.path[:] = setting["path"]
+sys.modules["mojoview"] = package = types.ModuleType("mojoview")
+package.__path__ = setting["package"]
+from mojoview.safety.workers.worker import main
+main(*setting["fds"])
+"""
 
 
 class WorkerProcess:
-    """A worker process, used by one thread at a time.
+    """A worker; one thread speaks to it at a time.
 
     Raises
     ------
     KernelError
-        It cannot be started.
+        It does not come up.
     """
 
     def __init__(self) -> None:
         self.arena: Arena | None = None
-        self.kernels = set[int]()  # keys of the kernels that it has opened
-        self.plans: dict[Any, Any] = {}  # by kernel and shapes
-        self.new_arena = False  # whether it has yet to map the arena
-        self.connection, theirs = socket.socketpair()
-        parent_pipe, self.parent_pipe = os.pipe()
-        memory = _anonymous_file("mojoview-channel", CHANNEL_BYTES)
-        self.log = _anonymous_file("mojoview-output", 0)
+        self.kernels = set[int]()  # those that it has opened, by the keys of their passports
+        self.routes: dict[Any, Any] = {}  # by kernel and shapes
+        self.new_arena = False  # whether the worker may not have mapped it
+        self.channel, theirs = socket.socketpair()
+        leash, self.leash = os.pipe()
+        record = _memory("mojoview-post", POST_BYTES)
+        self.log = _memory("mojoview-output", 0)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)
-        self.channel = Channel(memory, self.connection.fileno(), False)
+        self.post = Post(record, self.channel.fileno(), False)
+        self.record = mmap.mmap(record, RECORD_BYTES)
         try:
-            self.process = _start(theirs.fileno(), parent_pipe, memory, self.log)
+            self.process = _start(theirs.fileno(), leash, record, self.log)
         except OSError as error:
-            self._close()
+            self._let_go()
             raise KernelError(f"a worker process cannot be started: {error}") from error
         finally:
             theirs.close()
-            os.close(parent_pipe)
-            os.close(memory)
+            os.close(leash)
+            os.close(record)
 
-    def wait_ready(self) -> None:
-        """Wait until it can serve calls."""
+    def greet(self) -> None:
+        """Waits until it is up."""
         try:
-            self.connection.settimeout(START_TIMEOUT_S)
-            receive(self.connection)
-            self.connection.settimeout(None)
+            self.channel.settimeout(START)
+            receive(self.channel)
+            self.channel.settimeout(None)
         except (EOFError, OSError) as error:
-            self.wait_exit()
+            self.reap()
             output = self.output()
             raise KernelError(f"a worker process did not come up: {error or 'it ended'}\n{output}") from None
 
@@ -71,117 +83,119 @@ class WorkerProcess:
         return self.process.pid
 
     def require_arena(self, nbytes: int) -> Arena:
-        """Return the shared memory, replaced by a larger one if it is too small."""
+        """The shared memory, made larger where it is too small."""
         if self.arena is None or self.arena.nbytes < nbytes:
             larger = Arena(nbytes)
-            self.release_arena()
+            self.drop_arena()
             self.arena, self.new_arena = larger, True
         return self.arena
 
-    def release_arena(self) -> None:
-        """Release the shared memory, and the plans that refer to it."""
+    def drop_arena(self) -> None:
         if self.arena is not None:
-            self.plans.clear()
+            self.forget_routes()
             self.arena.close()
             self.arena = None
 
-    def shrink(self) -> None:
-        """Release shared memory that is too large to keep for a next call."""
-        if self.arena is not None and self.arena.nbytes > MAX_IDLE_BYTES:
-            self.release_arena()
+    def trim(self) -> None:
+        """Gives back what is too much to keep for a next call."""
+        if self.arena is not None and self.arena.nbytes > KEPT:
+            self.drop_arena()
 
-    def send_request(self, timeout: float | None, payload: Any) -> None:
-        """Send a call with a new plan. TimeoutError, or ConnectionError if the worker is gone."""
-        self.connection.settimeout(timeout)
+    def forget_routes(self) -> None:
+        """The worker is told of all arrays anew."""
+        self.routes.clear()
+
+    def ask(self, timeout: float | None, message: Any) -> None:
+        """Sends a call in full, within `timeout`; TimeoutError, or ConnectionError where the worker is gone."""
+        self.channel.settimeout(timeout)
         fd = self.arena.segment.fileno() if self.new_arena and self.arena else -1
-        self.channel.send(OUT_OF_LINE)
-        send(self.connection, payload, fd)
+        self.post.send(LONG)
+        send(self.channel, message, fd)
 
-    def receive_reply(self, timeout: float | None) -> tuple[bool, Any]:
-        """Return whether the call succeeded, and its result or exception.
-
-        Raises TimeoutError, and EOFError or ConnectionError if the worker is gone.
-        """
-        if self.channel.receive(timeout) != OUT_OF_LINE:
-            (value,) = self.channel.values()
+    def answer(self, timeout: float | None) -> tuple[bool, Any]:
+        """The reply; TimeoutError where there is none in time, EOFError or ConnectionError where the worker is gone."""
+        if self.post.receive(timeout) != LONG:
+            (value,) = self.post.values()
             return True, value
-        self.connection.settimeout(timeout)
-        (done, value), _ = receive(self.connection)
+        self.channel.settimeout(timeout)
+        (done, value), _ = receive(self.channel)
         return bool(done), value
 
-    def crash_report(self) -> CrashReport:
-        return parse_report(self.channel.crash_record())
+    def autopsy(self) -> Autopsy:
+        return read_record(self.record)
 
     def output(self) -> str:
-        """Return what it has printed since the last call of this method."""
-        size = os.lseek(self.log, 0, os.SEEK_END)  # cheaper than fstat(); the worker appends, wherever this points
+        """What it has printed since it was asked last."""
+        size = os.lseek(self.log, 0, os.SEEK_END)  # cheaper than fstat(); the worker appends wherever this points
         if size == 0:
             return ""
-        start = max(0, size - MAX_OUTPUT_CHARACTERS)
-        text = os.pread(self.log, MAX_OUTPUT_CHARACTERS, start).decode("utf-8", "replace")
+        text = os.pread(self.log, TAIL, max(0, size - TAIL)).decode("utf-8", "replace")
         os.ftruncate(self.log, 0)
         return text
 
-    def abort_and_report(self) -> CrashReport:
-        """End a worker that does not answer, by a signal whose handler records the stack."""
+    def stop_and_look(self) -> Autopsy:
+        """Ends a worker that does not answer, by a signal that lets it write down where it is."""
         self.process.send_signal(signal.SIGABRT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.5)
         self.kill()
-        return self.crash_report()
+        return self.autopsy()
 
     def kill(self) -> int:
-        """End it and return its exit status."""
+        """Ends it now; its exit status."""
         self.process.kill()
         return self.process.wait()
 
-    def wait_exit(self) -> int:
-        """Return the exit status of a worker that has closed its end of the connection."""
+    def reap(self) -> int:
+        """The exit status of a worker that has closed its side."""
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(2.0)
         return self.kill()
 
-    def close(self) -> None:
-        """End it and release everything that belongs to it."""
+    def end(self) -> None:
+        """Ends it and gives everything back."""
         self.kill()
-        self._close()
+        self._let_go()
 
-    def detach_after_fork(self) -> None:
-        """Release the handles in a forked child. The worker belongs to the parent."""
-        self.process.returncode = 0  # not a child of this process: it cannot be waited for
-        self._close()
+    def forget(self) -> None:
+        """In a forked child: the worker is the parent's."""
+        self.process.returncode = 0  # nobody here may wait for it
+        self._let_go()
 
-    def _close(self) -> None:
-        self.connection.close()
-        os.close(self.parent_pipe)
+    def _let_go(self) -> None:
+        self.channel.close()
+        os.close(self.leash)
         os.close(self.log)
-        del self.channel
-        self.release_arena()
+        self.record.close()
+        del self.post
+        self.drop_arena()
 
 
-def _anonymous_file(name: str, nbytes: int) -> int:
+def _memory(name: str, nbytes: int) -> int:
     fd = os.memfd_create(name)
     os.ftruncate(fd, nbytes)
     return fd
 
 
-def _start(connection: int, parent_pipe: int, memory: int, log: int) -> subprocess.Popen[bytes]:
+def _start(channel: int, leash: int, record: int, log: int) -> subprocess.Popen[bytes]:
+    import json
+
+    import mojoview.safety as room
+
     if not sys.executable:
-        raise KernelError("a worker process cannot be started: sys.executable is empty, so the interpreter is unknown")
-    room = importlib.resources.files("mojoview.safety.workers")
+        raise KernelError("a worker process cannot be started: sys.executable does not say which Python this is")
+    package = [os.path.dirname(path) for path in room.__path__]
+    setting = json.dumps({"path": sys.path, "package": package, "fds": [channel, leash, record]})
     environment = dict(os.environ)
-    shim = room / "mojoview_malloc_shim.so"
+    shim = importlib.resources.files("mojoview.safety.workers") / "mojoview_malloc_shim.so"
     if shim.is_file() and not set(str(shim)) & set(" :"):  # these separate the names in LD_PRELOAD
         environment["LD_PRELOAD"] = ":".join(filter(None, (environment.get("LD_PRELOAD"), str(shim))))
-    descriptors = (connection, parent_pipe, memory)
-    path = [entry for entry in sys.path if isinstance(entry, str)]
-    options = ["-P", "-X", "mojoview-worker"]
     return subprocess.Popen(
-        [sys.executable, *options, str(room / "__main__.py"), *map(str, descriptors), *path],
+        [sys.executable, "-c", BOOT, setting],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        pass_fds=descriptors,
+        pass_fds=(channel, leash, record),
         env=environment,
-        process_group=0,  # so that Ctrl-C at the terminal reaches the parent alone
+        process_group=0,  # Ctrl-C at the terminal is for the program
     )

@@ -1,15 +1,15 @@
 cdef class Argument:
-    cdef readonly int index
+    cdef readonly int at
     cdef readonly str name
     cdef readonly bint writes
     cdef readonly object array, mask
 
 
-cdef class BoundCall:
+cdef class Call:
     cdef readonly object kernel
     cdef readonly list arguments
     cdef readonly tuple values, scalars
     cdef readonly dict options
     cdef readonly bint prepared, masked
-    cdef readonly object allocated, message
-    cdef object borrow
+    cdef readonly object back, message
+    cdef object borrowed

@@ -1,9 +1,8 @@
-"""Which kernels a compiled Mojo file offers, and with which signatures.
+"""Signatures of the kernels in a compiled Mojo file.
 
-Four sources are compared: the symbols of the shared object, the source text (which function stands behind a symbol),
-`mojo doc` (the Mojo types) and the lowered LLVM text (the machine types). A symbol becomes a kernel only where all
-agree; any other is kept with the reason why it does not. Nothing is guessed: a wrong signature would be a crash or
-wrong numbers.
+Four sources are compared: the symbols of the shared object, the source text (the function of a symbol), `mojo doc` (the
+Mojo types) and the lowered LLVM text (the machine types). A symbol becomes a kernel only if all agree; any other is
+refused with the reason. Nothing is guessed: a wrong signature would be a crash or wrong numbers.
 """
 
 from __future__ import annotations
@@ -18,22 +17,48 @@ from dataclasses import dataclass
 from typing import Any
 
 from mojoview.calls.signature import Param, Signature
+from mojoview.loading.exports import Exports
 from mojoview.loading.mojo.source import Outline
 from mojoview.memory.errors import KernelCompileError
 
-__all__ = ["Exports", "Part", "examine", "examine_parts", "machine_types"]
+__all__ = ["Part", "examine", "examine_parts", "machine_types"]
 
 # Mojo name: (NumPy name, LLVM type)
 INTEGERS = {f"{k}{bits}": (f"{k.lower()}{bits}", f"i{bits}") for k in ("Int", "UInt") for bits in (8, 16, 32, 64)}
-SCALARS = {"Int": ("int64", "i64"), "UInt": ("uint64", "i64"), "Bool": ("bool", "i1"),
-           "Float32": ("float32", "float"), "Float64": ("float64", "double"), **INTEGERS}
+SCALARS = {
+    "Int": ("int64", "i64"),
+    "UInt": ("uint64", "i64"),
+    "Bool": ("bool", "i1"),
+    "Float32": ("float32", "float"),
+    "Float64": ("float64", "double"),
+    **INTEGERS,
+}
 # Mojo dtype: NumPy name
-ELEMENTS = {"int": "int64", "uint": "uint64",
-            **{name: name for name in ("bool", "float16", "float32", "float64", *(n for n, _ in INTEGERS.values()))}}
+ELEMENTS = {
+    "int": "int64",
+    "uint": "uint64",
+    **{name: name for name in ("bool", "float16", "float32", "float64", *(n for n, _ in INTEGERS.values()))},
+}
 ROLES = {"In": "in", "InOut": "inout", "Out": "out"}
-# The first line of the descriptor, which an author's own struct may declare for itself: (offset, size) of its fields
-FIRST_LINE = {(0, 8), (8, 8), (16, 8), (24, 8), (32, 4), (36, 4), (36, 1), (37, 1), (38, 2), (40, 8), (48, 8), (56, 8),
-              (56, 4), (60, 4), (60, 2), (62, 2)}
+# (offset, size) of the fields in the first line of the descriptor, which an author's own struct may declare
+FIRST_LINE = {
+    (0, 8),
+    (8, 8),
+    (16, 8),
+    (24, 8),
+    (32, 4),
+    (36, 4),
+    (36, 1),
+    (37, 1),
+    (38, 2),
+    (40, 8),
+    (48, 8),
+    (56, 8),
+    (56, 4),
+    (60, 4),
+    (60, 2),
+    (62, 2),
+}
 ZERO = {"Bool": False, "Float32": 0.0, "Float64": 0.0}
 
 REQUIRED = inspect.Parameter.empty
@@ -41,22 +66,13 @@ DEFINE = re.compile(r'^define (?:dso_local )?(?!internal |private )(.+?) @(?:"([
 
 
 class Refused(Exception):
-    """Why an export is no kernel; never leaves this module. `argument`: the one that is to blame."""
+    """The reason why an export is not a kernel; never leaves this module. `argument`: the one that causes it."""
 
     argument = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Exports:
-    """The kernels of a file, by symbol, and why its other exports are none."""
-
-    kernels: Mapping[str, Signature]
-    refused: Mapping[str, str]
-    doc: str = ""
-
-
 def examine(symbols: set[str], source: Outline, doc_json: str, llvm: str) -> Exports:
-    """Compares the four sources.
+    """Compare the four sources and return the kernels.
 
     Parameters
     ----------
@@ -75,22 +91,22 @@ def examine(symbols: set[str], source: Outline, doc_json: str, llvm: str) -> Exp
     Raises
     ------
     KernelCompileError
-        `mojo doc` wrote something else than expected.
+        The output of `mojo doc` has an unknown form.
     """
     return examine_parts(symbols, [Part(source, doc_json)], llvm)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of several.
+    """A file of a library.
 
     Attributes
     ----------
     source : Outline
     doc_json : str
-        Output of `mojo doc` for the file, or for the package that it is of.
+        Output of `mojo doc` for the file or for its package.
     dotted : str
-        Its name with that of the package; "" for a file by itself.
+        Its dotted name, package included; "" for a file outside of a package.
     """
 
     source: Outline
@@ -99,7 +115,7 @@ class Part:
 
 
 def examine_parts(symbols: set[str], parts: Sequence[Part], llvm: str) -> Exports:
-    """`examine` for a library that is made of several files."""
+    """Return the kernels of a library made of several files; see `examine`."""
     try:
         docs = {text: json.loads(text)["decl"] for text in {part.doc_json for part in parts}}
         modules = [Module(within(docs[part.doc_json], part.dotted), part.source) for part in parts]
@@ -109,7 +125,7 @@ def examine_parts(symbols: set[str], parts: Sequence[Part], llvm: str) -> Export
             module = next((m for m in modules if symbol in m.by_symbol), modules[0])
             try:
                 if symbol not in symbols:
-                    raise Refused("it stands in the source, but the compiled library does not export it")
+                    raise Refused("it is in the source, but the compiled library does not export it")
                 kernels[symbol] = module.signature(symbol, machine.get(symbol))
             except Refused as reason:
                 export = module.by_symbol.get(symbol)
@@ -117,12 +133,14 @@ def examine_parts(symbols: set[str], parts: Sequence[Part], llvm: str) -> Export
                 refused[symbol] = f"line {line}: {reason}" if line else str(reason)
         return Exports(kernels, refused, modules[0].text)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, StopIteration) as error:
-        raise KernelCompileError(f"load(): cannot read what `mojo doc` says about the file ({error!r});"
-                                 " this version of the compiler may be newer than mojoview") from error
+        raise KernelCompileError(
+            f"load(): cannot read the output of `mojo doc` ({error!r});"
+            " this version of the compiler may be newer than mojoview"
+        ) from error
 
 
 def within(decl: Mapping[str, Any], dotted: str) -> Mapping[str, Any]:
-    """The declarations of one module of a package: `pack.inner.module`."""
+    """Return the declarations of one module of a package: `pack.inner.module`."""
     *packages, name = dotted.split(".")[1:] or [""]
     for inner in packages:
         decl = next(p for p in decl["packages"] if p["name"] == inner)
@@ -130,17 +148,17 @@ def within(decl: Mapping[str, Any], dotted: str) -> Mapping[str, Any]:
 
 
 def machine_types(llvm: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """{symbol: (result, arguments)} of the functions that LLVM text defines for others: ("i32", ("i64", "ptr"))."""
+    """Return {symbol: (result, arguments)} of the public functions in LLVM text: ("i32", ("i64", "ptr"))."""
     found = {}
     for result, quoted, plain, rest in DEFINE.findall(llvm):
-        # these attributes do not change how an argument travels; any other keeps its text from being a plain type
+        # These attributes do not change how an argument is passed; any other makes the type differ from a plain one.
         parts = (re.sub(r" (?:noundef|noalias|nonnull)\b", "", part.rsplit(" %", 1)[0]) for part in split(rest, ")"))
         found[quoted or plain] = (result, tuple(part for part in parts if part))
     return found
 
 
 def split(text: str, end: str = "") -> list[str]:
-    """The parts between top-level commas; stops at the first top-level `end`."""
+    """Split at top-level commas; stop at the first top-level `end`."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         if depth == 0 and c == end:
@@ -154,7 +172,7 @@ def split(text: str, end: str = "") -> list[str]:
 
 
 def parametric(type_: str) -> tuple[str, list[str], dict[str, str]]:
-    """("In", [".float64", "Int(2)"], {"masked": "True"}) for `In[.float64, Int(2), masked=True]`."""
+    """Return ("In", [".float64", "Int(2)"], {"masked": "True"}) for `In[.float64, Int(2), masked=True]`."""
     head, bracket, rest = type_.partition("[")
     positional, named = [], {}
     for part in split(rest.removesuffix("]")) if bracket else []:
@@ -166,7 +184,7 @@ def parametric(type_: str) -> tuple[str, list[str], dict[str, str]]:
 
 
 def literal(text: str, dtype: str) -> Any:
-    """Value of a literal as `mojo doc` prints it, `2`, `True` or `Int(2)`; REQUIRED for anything else."""
+    """Return the value of a literal as `mojo doc` prints it, `2`, `True` or `Int(2)`; otherwise REQUIRED."""
     match = re.fullmatch(r"(?:\w+\()?([-+.\w]+)\)?", text)
     kind = {"b": bool, "f": float}.get(dtype[0], int)
     try:
@@ -176,15 +194,15 @@ def literal(text: str, dtype: str) -> Any:
 
 
 def element(name: str) -> str:
-    """NumPy name of a Mojo dtype, written `.float64` or `DType.float64`."""
+    """Return the NumPy name of a Mojo dtype, written `.float64` or `DType.float64`."""
     plain = name.removeprefix("DType").removeprefix(".")
     if plain not in ELEMENTS:
-        raise Refused(f"NumPy has no counterpart of the element type {plain}")
+        raise Refused(f"NumPy has no dtype for the element type {plain}")
     return ELEMENTS[plain]
 
 
 class Module:
-    """What `mojo doc` knows of a file, with what the source text adds."""
+    """The declarations of a file from `mojo doc`, and the outline of its source."""
 
     def __init__(self, decl: Mapping[str, Any], source: Outline):
         self.functions = {f["name"]: f["overloads"] for f in decl["functions"]}
@@ -197,14 +215,14 @@ class Module:
     def signature(self, symbol: str, machine: tuple[str, tuple[str, ...]] | None) -> Signature:
         export = self.by_symbol.get(symbol)
         if export is None:
-            raise Refused("no @export of this file names it; it comes from an imported module")
+            raise Refused("it has no @export in this file; it comes from an imported module")
         if export.nested:
             raise Refused("it is exported from inside a struct or a function; export a function of the module")
         if not export.abi_c:
             raise Refused('it has no abi("C")')
         overloads = self.functions.get(export.function, [])
         if not overloads:
-            raise Refused("`mojo doc` leaves it out; take the leading underscore or @doc_hidden away")
+            raise Refused("`mojo doc` omits it; remove the leading underscore or @doc_hidden")
         if len(overloads) > 1:
             raise Refused(f"the name {export.function} is overloaded; give every export a function name of its own")
         overload = overloads[0]
@@ -224,13 +242,15 @@ class Module:
         returns = overload.get("returns") or {"type": "None"}
         result, result_low = self.result(returns, export.result, bool(arrays))
         if machine != (result_low, tuple(lowered)):
-            raise Refused(f"it was compiled as {machine}, but its Mojo types mean {(result_low, tuple(lowered))}")
+            raise Refused(f"it was compiled as {machine}, but its Mojo types require {(result_low, tuple(lowered))}")
         masked = {a["name"] for a in overload["args"] if parametric(a["type"])[2].get("masked") == "True"}
         bare = {p.name for p in arrays if p.role != "out"} - masked
         if masked and bare:
-            raise Refused(f"masked=True stands at {', '.join(sorted(masked))} but not at {', '.join(sorted(bare))};"
-                          " all arrays that are read take masks, or none does")
-        text = words(symbol, overload["args"], params, self.resolved(returns))
+            raise Refused(
+                f"masked=True is set for {', '.join(sorted(masked))} but not for {', '.join(sorted(bare))};"
+                " either all input arrays take masks, or none does"
+            )
+        text = signature_text(symbol, overload["args"], params, self.resolved(returns))
         return Signature(symbol, trailing_defaults(params), result, prose(overload), bool(masked), text, shapes="free")
 
     def param(self, argument: Mapping[str, Any], written: str) -> tuple[Param, str]:
@@ -238,13 +258,15 @@ class Module:
         if name.startswith("*"):
             raise Refused(f"argument {name} is variadic")
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise Refused(f"argument {name} has no Python name")
+            raise Refused(f"argument {name} is not a valid name in Python")
         if argument["convention"] == "mut" and type_ in SCALARS and self.origin(type_, written) != "here":
             dtype, _ = SCALARS[type_]
             return Param(name, "inout", dtype, 0, "pointer", ZERO.get(type_, 0)), "ptr"
         if argument["convention"] not in ("imm", "var"):
-            raise Refused(f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer;"
-                          " only numbers can be mut")
+            raise Refused(
+                f"argument {name} is passed as '{argument['convention']}'; write InOut, Out or a Pointer;"
+                " only numbers can be mut"
+            )
         head, positional, named = parametric(type_)
         origin = self.origin(head, written)
         if head in ROLES:
@@ -258,14 +280,16 @@ class Module:
             return self.pointer(name, positional[0]), "i64"
         if head == "Pointer":
             return self.pointer(name, type_), "ptr"
-        raise Refused(f"argument {name} has the type {type_}, which has no form in C or is not known to mojoview")
+        raise Refused(f"argument {name} has the type {type_}, which has no C equivalent or is unknown to mojoview")
 
     def typed(self, name: str, head: str, positional: Sequence[str], named: Mapping[str, str], origin: str) -> Param:
         if origin == "here":
             self.own_struct(name, head)
         elif origin not in (f"mojoview.{head}", f"mojoview.arrays.{head}"):
-            raise Refused(f"argument {name}: its type {head} is not known to be mojoview's"
-                          f" ({origin or 'no import names it'}); write: from mojoview import {head}")
+            raise Refused(
+                f"argument {name}: its type {head} is not mojoview's"
+                f" ({origin or 'no import names it'}); write: from mojoview import {head}"
+            )
         dt = positional[0] if positional else named.get("dt", "")
         ndim = literal(positional[1] if len(positional) > 1 else named.get("ndim", "1"), "int64")
         if ndim is REQUIRED or not 1 <= ndim <= 8:
@@ -273,7 +297,7 @@ class Module:
         return Param(name, ROLES[head], element(dt), ndim, "descriptor")  # type: ignore[arg-type]
 
     def own_struct(self, name: str, head: str) -> None:
-        """Accepts an author's own In, InOut or Out around one pointer to what is laid out like the first line."""
+        """Accept an author's own In, InOut or Out: one pointer to a struct with the layout of the first line."""
         struct = self.structs.get(head)
         fields = struct["fields"] if struct else []
         shape = [(p["name"], p["type"], p.get("default")) for p in struct["parameters"]] if struct else []
@@ -281,9 +305,11 @@ class Module:
         pointee = self.structs.get(target[1][0]) if target[0] == "Pointer" and target[1] else None
         known = shape == [("dt", "DType", None), ("ndim", "Int", "Int(1)")]
         if not known or pointee is None or not first_line(pointee["fields"]):
-            raise Refused(f"argument {name}: the {head} of this file is not {head}[dt: DType, ndim: Int = 1] around one"
-                          " Pointer to a struct laid out like the first line of the descriptor;"
-                          f" write: from mojoview import {head}")
+            raise Refused(
+                f"argument {name}: the {head} of this file is not {head}[dt: DType, ndim: Int = 1] with one"
+                " Pointer to a struct with the layout of the descriptor's first line;"
+                f" write: from mojoview import {head}"
+            )
 
     def pointer(self, name: str, type_: str) -> Param:
         _, positional, _ = parametric(type_)
@@ -299,8 +325,10 @@ class Module:
             raise Refused(f"argument {name} points to {target}; only pointers to numbers are arrays")
         role = "in" if origin.startswith("Immut") else "inout" if origin.startswith("Mut") else None
         if role is None:
-            raise Refused(f"argument {name}: the origin {origin} does not say whether it is written to;"
-                          " use ImmutAnyOrigin or MutAnyOrigin")
+            raise Refused(
+                f"argument {name}: the origin {origin} does not say whether it is written to;"
+                " use ImmutAnyOrigin or MutAnyOrigin"
+            )
         return Param(name, role, dtype, None, "pointer")  # type: ignore[arg-type]
 
     def result(self, returns: Mapping[str, Any], written: str, arrays: bool) -> tuple[str, str]:
@@ -309,14 +337,14 @@ class Module:
             return "none", "void"
         if name == "Bool":
             raise Refused("it returns Bool, of which only bit 0 is defined; return Int32")
-        # `mojo doc` prints a result by the name of its alias, and an imported alias may hide anything
+        # `mojo doc` prints the name of an alias, and an imported alias may be any type.
         origin = self.origin(name, written)
         if name == "Status":
             if origin not in ("mojoview.Status", "mojoview.status.Status"):
                 raise Refused("it returns a Status that is not mojoview's; write: from mojoview import Status")
             return "status_index", "i64"
         if name not in SCALARS or origin == "here":
-            raise Refused(f"it returns {name}, which has no form in C or is not known to mojoview")
+            raise Refused(f"it returns {name}, which has no C equivalent or is unknown to mojoview")
         if origin and not origin.startswith("std."):
             raise Refused(f"it returns {name}, which may be an alias ({origin}); write the type without an import")
         dtype, low = SCALARS[name]
@@ -326,10 +354,10 @@ class Module:
         return str(self.aliases.get(returns["type"], returns["type"]))
 
     def origin(self, name: str, written: str) -> str:
-        """Where the type comes from that `mojo doc` calls `name` and the source writes as `written`.
+        """Return the origin of a type that `mojo doc` calls `name` and the source writes as `written`.
 
-        "here" for a struct of this file, the dotted path of an imported name, "" for a builtin. `mojo doc` gives a path
-        as well, but that is its guess from the name: wrong as soon as two modules have a type of that name.
+        "here" for a struct of this file, the dotted path of an imported name, "" for a builtin. The path of `mojo doc`
+        is a guess from the name: it is wrong if two modules have a type of that name.
         """
         written = written.partition("[")[0]
         seen = set()
@@ -348,7 +376,7 @@ class Module:
 
 
 def first_line(fields: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether scalar fields, laid out as in C, fall on the descriptor's first line."""
+    """Return whether scalar fields, laid out as in C, match the first line of the descriptor."""
     at = 0
     for f in fields:
         if f["type"] not in SCALARS or f["type"] == "Bool":
@@ -362,7 +390,7 @@ def first_line(fields: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def trailing_defaults(params: Sequence[Param]) -> tuple[Param, ...]:
-    """Drops a default that a required argument follows, as Python has no such signature."""
+    """Drop defaults before a required argument, which Python does not allow."""
     kept: list[Param] = []
     for p in reversed(params):
         required = any(q.default is REQUIRED for q in kept)
@@ -370,8 +398,8 @@ def trailing_defaults(params: Sequence[Param]) -> tuple[Param, ...]:
     return tuple(reversed(kept))
 
 
-def words(symbol: str, arguments: Sequence[Mapping[str, Any]], params: Sequence[Param], result: str) -> str:
-    """The signature as a person reads it: `saxpy(a: Float64, x: In[float64], y: InOut[float64, 2]) -> Status`."""
+def signature_text(symbol: str, arguments: Sequence[Mapping[str, Any]], params: Sequence[Param], result: str) -> str:
+    """Return the signature as text: `saxpy(a: Float64, x: In[float64], y: InOut[float64, 2]) -> Status`."""
     shown = []
     for argument, p in zip(arguments, params, strict=True):
         type_ = re.sub(r"\bInt\((\d+)\)", r"\1", argument["type"]).replace("[.", "[")
