@@ -2,8 +2,12 @@
 
 `import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything
 else that is heavy is imported when it is first used.
+
+In a worker process of `safe_call`, which runs with `-X mojoview-worker`, no accessors are registered, and pandas is not
+imported.
 """
 
+import sys as _sys
 import typing as _typing
 
 from mojoview import kernels
@@ -11,7 +15,6 @@ from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
 from mojoview.calls.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.calls.signature import Param, Signature
-from mojoview.frames import register as _register
 from mojoview.memory.errors import (
     BorrowError,
     CompilerNotFound,
@@ -225,5 +228,8 @@ def __dir__() -> list[str]:
     return sorted(dunders | submodules | set(__all__))
 
 
-_register()
+if "mojoview-worker" not in _sys._xoptions:
+    from mojoview.frames import register as _register
+
+    _register()
 _make_asynchronous(_asynchronous)

@@ -16,19 +16,20 @@ from support.process import run_code
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.flow.asynchronous import futures as asynchronous
-from mojoview.flow.asynchronous.futures import BRIEF, SMALL, KernelFuture, Threads
+from mojoview.flow.asynchronous import _executor
+from mojoview.flow.asynchronous._executor import INLINE_MAX, INLINE_MAX_BUILTIN, CallExecutor
+from mojoview.flow.asynchronous.futures import FutureJob, KernelFuture
 from mojoview.memory import errors
 
 BIG = np.arange(100_000.0)
-NAP = np.zeros(SMALL)  # makes naps() a call that runs on a thread
+NAP = np.zeros(INLINE_MAX)  # makes naps() a call that runs on a thread
 
 
 @pytest.fixture
 def threads(monkeypatch):
     """One thread and room for two: where the next call waits is no matter of luck."""
-    one = Threads(1, 2)
-    monkeypatch.setattr(asynchronous, "THREADS", one)
+    one = CallExecutor(1, 2)
+    monkeypatch.setattr(_executor, "EXECUTOR", one)
     yield one
     one.close(30)
 
@@ -48,7 +49,7 @@ def test_submit_with_options():
     assert kernels.sum.submit(table, axis=0, threads=2).result(60).tolist() == [100] * 100
 
 
-@pytest.mark.parametrize("array", [np.ones(3, "f4"), np.ones(SMALL, "f4")], ids=["small", "large"])
+@pytest.mark.parametrize("array", [np.ones(3, "f4"), np.ones(INLINE_MAX, "f4")], ids=["small", "large"])
 def test_failures(array):
     future = kernel("naps").submit(array, 0)
     assert isinstance(future.exception(60), mv.DTypeError)
@@ -89,7 +90,7 @@ def test_back_pressure(threads):
     rest = [kernel("naps").submit(NAP, 0) for _ in range(2)]
     assert threads.waiting == 2
     with pytest.raises(errors.QueueFull, match="2 asynchronous calls wait") as caught:
-        threads.wait_and_offer(asynchronous._FutureJob(kernel("naps"), (NAP, 0), {}), 0.01)
+        threads.put(FutureJob(kernel("naps"), (NAP, 0), {}), 0.01)
     assert isinstance(caught.value, BlockingIOError)
     more = [kernel("naps").submit(NAP, 0) for _ in range(20)]  # each waits for room
     for future in (first, *rest, *more):
@@ -98,18 +99,18 @@ def test_back_pressure(threads):
 
 def test_many_threads_submit(threads):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        futures = list(pool.map(lambda k: kernels.sum.submit(BIG[: BRIEF + k]), range(400)))
+        futures = list(pool.map(lambda k: kernels.sum.submit(BIG[: INLINE_MAX_BUILTIN + k]), range(400)))
     for k, future in enumerate(futures):
-        assert future.result(60) == BIG[: BRIEF + k].sum()
+        assert future.result(60) == BIG[: INLINE_MAX_BUILTIN + k].sum()
 
 
 def test_arguments_are_let_go(threads):
     import gc
     import weakref
 
-    array = np.ones(BRIEF)
+    array = np.ones(INLINE_MAX_BUILTIN)
     kernels.sum.submit(array).result(60)
-    kernels.sum.submit(np.ones(BRIEF)).result(60)
+    kernels.sum.submit(np.ones(INLINE_MAX_BUILTIN)).result(60)
     kept = weakref.ref(array)
     del array
     gc.collect()
@@ -117,7 +118,7 @@ def test_arguments_are_let_go(threads):
 
 
 def test_without_a_loop():
-    with pytest.raises(mv.KernelError, match="neither asyncio nor trio"):
+    with pytest.raises(mv.KernelError, match="expected a running event loop of asyncio or trio"):
         kernels.sum.aio(BIG).send(None)
 
 
@@ -142,8 +143,8 @@ def test_results_come_to_the_loop(run):
         home = threading.get_ident()
         assert await kernels.sum.aio(np.arange(4.0)) == 6
         assert await kernels.sum.aio(BIG) == BIG.sum()
-        assert await asyncio.gather(*[kernels.sum.aio(BIG[: BRIEF + k]) for k in range(300)]) == [
-            BIG[: BRIEF + k].sum() for k in range(300)
+        assert await asyncio.gather(*[kernels.sum.aio(BIG[: INLINE_MAX_BUILTIN + k]) for k in range(300)]) == [
+            BIG[: INLINE_MAX_BUILTIN + k].sum() for k in range(300)
         ]
         for array in (np.ones(3, "f4"), NAP.astype("f4")):
             with pytest.raises(mv.DTypeError):
@@ -176,7 +177,7 @@ def test_small_calls_leave_others_their_turn(run):
 
 
 def test_cancelling_and_timeouts(run, threads):
-    ran = np.zeros(SMALL)
+    ran = np.zeros(INLINE_MAX)
 
     async def main():
         running = asyncio.ensure_future(kernel("naps").aio(NAP, 300))
@@ -262,7 +263,7 @@ def test_a_loop_that_cannot_be_told(fault):
 
     loop = Deaf()
     before = len(open_files("pipe:"))
-    with pytest.raises(mv.KernelError, match="results cannot come to this event loop"):
+    with pytest.raises(mv.KernelError, match="results cannot be delivered to this event loop"):
         loop.run_until_complete(kernels.sum.aio(BIG))
     gc.collect()
     assert len(open_files("pipe:")) == before
@@ -281,8 +282,8 @@ def test_a_future_that_somebody_else_has_settled(threads, capsys):
 
 
 def test_a_thread_that_cannot_be_started(monkeypatch):
-    none = Threads(2, 2)
-    monkeypatch.setattr(asynchronous, "THREADS", none)
+    none = CallExecutor(2, 2)
+    monkeypatch.setattr(_executor, "EXECUTOR", none)
 
     def start(thread):
         raise RuntimeError("can't start new thread")
@@ -312,16 +313,16 @@ def test_anyio(backend, threads):
         await one(10)
         async with anyio.create_task_group() as group:
             for k in range(20):
-                group.start_soon(one, BRIEF + k)
+                group.start_soon(one, INLINE_MAX_BUILTIN + k)
         with pytest.raises(mv.DTypeError):
             await kernel("naps").aio(NAP.astype("f4"), 0)
         with anyio.move_on_after(0.05) as scope:
             await kernel("naps").aio(NAP, 300)
         assert scope.cancelled_caught
-        await one(BRIEF)
+        await one(INLINE_MAX_BUILTIN)
 
     anyio.run(main, backend=backend)
-    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:BRIEF].sum(), *(BIG[: BRIEF + k].sum() for k in range(20))])
+    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:INLINE_MAX_BUILTIN].sum(), *(BIG[: INLINE_MAX_BUILTIN + k].sum() for k in range(20))])
 
 
 def test_kernels_alone_say_what_is_missing():

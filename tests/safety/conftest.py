@@ -7,16 +7,16 @@ import psutil
 import pytest
 from support.descriptors import open_files
 
-from mojoview.safety.workers.worker_pool import CREW
+from mojoview.safety.workers.worker_pool import POOL
 
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_behind():
-    CREW.close()
+    POOL.close()
     gc.collect()
     before, children = open_files("memfd:mojoview"), psutil.Process().children()
     yield
-    CREW.close()
+    POOL.close()
     gc.collect()
     assert open_files("memfd:mojoview") == before
     assert psutil.Process().children() == children

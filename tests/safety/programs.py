@@ -12,7 +12,7 @@ import numpy as np
 from safety.hostile import kernel, safe
 
 import mojoview as mv
-from mojoview.safety.workers.worker_pool import CREW
+from mojoview.safety.workers.worker_pool import POOL
 from mojoview.memory._lease import live_leases
 
 warnings.simplefilter(
@@ -34,7 +34,7 @@ def interrupt():
             late = time.perf_counter() - began - 0.2
         assert late < 0.5, late
         assert y.tolist() == [0, 0, 0]
-        assert safe("process", 0, isolate=True) in CREW.pids
+        assert safe("process", 0, isolate=True) in POOL.pids
     gc.collect()
     assert live_leases() == leases
 
@@ -49,14 +49,14 @@ def fork():
         child = os.fork()
         if child == 0:
             theirs = safe("process", 0, isolate=True)
-            good = theirs != mine and theirs in CREW.pids and mine not in CREW.pids
+            good = theirs != mine and theirs in POOL.pids and mine not in POOL.pids
             good = good and mv.kernels.sum.submit(big).result(30) == 100_000
             good = (
                 good
                 and running.done()
                 and (running.state != "FAILED" or isinstance(running.exception(), mv.KernelError))
             )
-            CREW.close()
+            POOL.close()
             os._exit(0 if good else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert safe("process", 0, isolate=True) == mine
@@ -75,14 +75,14 @@ def orphan():
 def leave():
     """Ends while a worker is warm, another is busy, a kernel runs on a thread and calls wait."""
     threading.Thread(target=suppressed, daemon=True).start()
-    while not CREW.pids:
+    while not POOL.pids:
         time.sleep(0.01)
     safe("process", 0, isolate=True)
     waiting = [kernel("naps").submit(np.zeros(5000), 20_000) for _ in range(100)]
     time.sleep(0.3)
     assert waiting[0].state == "RUNNING"
     assert waiting[-1].state == "PENDING"
-    print(*CREW.pids)
+    print(*POOL.pids)
 
 
 def suppressed():

@@ -11,22 +11,22 @@ import time
 
 import pytest
 
-from mojoview.safety.workers._channel import LONG, POST_BYTES, Post
-from mojoview.safety.workers.crash_report import RECORD_BYTES
+from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
 from mojoview.memory import errors
 
-REQUEST = -(-RECORD_BYTES // 64) * 64  # where the parent's letter lies: number, sleeps, count, word, kinds
+MESSAGE_BYTES = 192  # sequence, reader_waits, count, tag, kinds, values: in three cache lines
+REQUEST = CHANNEL_BYTES - 2 * MESSAGE_BYTES  # before it is the crash record
 COUNT, KINDS = REQUEST + 12, REQUEST + 24
 
 
 class Pair:
     def __init__(self):
         self.fd = os.memfd_create("post")
-        os.ftruncate(self.fd, POST_BYTES)
+        os.ftruncate(self.fd, CHANNEL_BYTES)
         self.sockets = socket.socketpair()
-        self.parent = Post(self.fd, self.sockets[0].fileno(), False)
-        self.worker = Post(self.fd, self.sockets[1].fileno(), True)
-        self.memory = mmap.mmap(self.fd, POST_BYTES)
+        self.parent = Channel(self.fd, self.sockets[0].fileno(), False)
+        self.worker = Channel(self.fd, self.sockets[1].fileno(), True)
+        self.memory = mmap.mmap(self.fd, CHANNEL_BYTES)
 
     def close(self):
         os.close(self.fd)
@@ -63,8 +63,8 @@ def test_letters_both_ways(pair, values):
             list(map(type, values)),
             list(map(str, values)),
         )
-        assert pair.worker.send(LONG)
-        assert pair.parent.receive(10) == LONG
+        assert pair.worker.send(OUT_OF_LINE)
+        assert pair.parent.receive(10) == OUT_OF_LINE
         assert pair.parent.values() == []
 
 
@@ -129,7 +129,7 @@ def test_a_letter_without_sense(pair, at, byte):
     pair.parent.send(1, (1.0,))
     pair.memory[at] = byte
     pair.worker.receive(10)
-    with pytest.raises(errors.PeerGone, match="without sense"):
+    with pytest.raises(errors.PeerGone, match="malformed message"):
         pair.worker.values()
 
 
@@ -147,4 +147,4 @@ def test_a_byte_without_a_letter(pair):
 
 def test_a_file_that_cannot_be_mapped():
     with pytest.raises(errors.KernelError, match="cannot be mapped"):
-        Post(-1, -1, False)
+        Channel(-1, -1, False)

@@ -12,7 +12,7 @@ from safety.hostile import kernel, safe
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.safety.workers.worker_pool import CREW
+from mojoview.safety.workers.worker_pool import POOL
 from mojoview.memory import errors
 
 LEVELS = [
@@ -277,7 +277,7 @@ def test_what_cannot_be_carried(x, tmp_path):
 
 def test_a_worker_is_kept_and_what_a_kernel_prints_is_passed_on(y, capsys):
     pids = [safe("process", 0, isolate=True) for _ in range(3)]
-    assert set(pids) <= set(CREW.pids)
+    assert set(pids) <= set(POOL.pids)
     assert len(set(pids)) == 1
     safe("talks", y, isolate=True)
     assert capsys.readouterr().out == "a word from the kernel\n"

@@ -18,7 +18,7 @@ from safety.hostile import safe
 from support.process import run_code
 
 import mojoview as mv
-from mojoview.safety.workers.worker_pool import CREW, Crew, most_workers
+from mojoview.safety.workers.worker_pool import POOL, WorkerPool, max_workers
 from mojoview.memory import errors
 
 PROGRAMS = Path(__file__).parent / "programs.py"
@@ -93,21 +93,21 @@ def test_many_threads_share_a_few_workers():
         list(pool.map(lambda pair: safe("doubled", *pair, isolate=True), zip(arrays, outs, strict=True)))
     for array, out in zip(arrays, outs, strict=True):
         np.testing.assert_array_equal(out, 2 * array)
-    assert 1 <= len(CREW.pids) <= most_workers()
+    assert 1 <= len(POOL.pids) <= max_workers()
 
 
 def test_waiting_for_a_worker_ends(monkeypatch, y):
     monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
-    crew = Crew()
-    monkeypatch.setattr("mojoview.safety.workers._isolated_call.CREW", crew)
+    workers = WorkerPool()
+    monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
     with ThreadPoolExecutor(1) as pool:
         entered = threading.Event()
 
         def hold():
-            worker = crew.take(None, "held")
+            worker = workers.acquire(None, "held")
             entered.set()
             release.wait(60)
-            crew.give_back(worker)
+            pool.release(worker)
 
         release = threading.Event()
         held = pool.submit(hold)
@@ -117,7 +117,7 @@ def test_waiting_for_a_worker_ends(monkeypatch, y):
         release.set()
         held.result()
         safe("naps", y, 0, timeout=60)
-    crew.close()
+    workers.close()
     assert y[0] == 1
     for wrong in ("0", "many"):
         monkeypatch.setenv("MOJOVIEW_WORKERS", wrong)
@@ -126,8 +126,8 @@ def test_waiting_for_a_worker_ends(monkeypatch, y):
 
 
 def test_a_worker_that_cannot_start(monkeypatch, y):
-    crew = Crew()
-    monkeypatch.setattr("mojoview.safety.workers._isolated_call.CREW", crew)
+    workers = WorkerPool()
+    monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(mv.KernelError, match="did not come up"):
         safe("naps", y, 0, isolate=True)
@@ -135,12 +135,12 @@ def test_a_worker_that_cannot_start(monkeypatch, y):
     with pytest.raises(mv.KernelError, match="cannot be started"):
         safe("naps", y, 0, isolate=True)
     monkeypatch.undo()
-    assert crew.pids == []
-    assert crew._promised == 0
+    assert workers.pids == []
+    assert workers._starting == 0
 
 
 def test_a_worker_imports_no_pandas():
     safe("process", 0, isolate=True)
-    maps = Path(f"/proc/{CREW.pids[0]}/maps").read_text()
+    maps = Path(f"/proc/{POOL.pids[0]}/maps").read_text()
     assert "numpy" in maps
     assert "pandas" not in maps

@@ -1,6 +1,6 @@
 """Calls that survive a faulty kernel: strict calls, calls in worker processes, and canaries.
 
-Must not know pandas. Read `safe_call` (the levels), `strict`, `canary` and `compare`, then `workers/`.
+Must not know pandas. Read `safe_call` (the levels), `_bound_call`, `strict` and `canary`, then `workers/`.
 """
 
 from mojoview.safety.safe_call import safe_call

@@ -117,9 +117,19 @@ class Canary:
     Thread safety: any thread. Arrays that other threads write to during a checked call look like disagreements.
     """
 
-    def __init__(self, kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sample: float,
-                 rtol: float | None, atol: float, on_mismatch: Reaction, promote_after: int | None,
-                 directory: Path | None, seed: int | None):
+    def __init__(
+        self,
+        kernel: Kernel | KernelFamily,
+        reference: Callable[..., Any],
+        *,
+        sample: float,
+        rtol: float | None,
+        atol: float,
+        on_mismatch: Reaction,
+        promote_after: int | None,
+        directory: Path | None,
+        seed: int | None,
+    ):
         self.kernel, self.reference = kernel, reference
         self.calls = self.checked = self.unchecked = self.mismatches = 0
         self.state: Literal["watching", "promoted", "fallback"] = "watching"
@@ -142,8 +152,10 @@ class Canary:
         return self._run(*args, **keywords)
 
     def __repr__(self) -> str:
-        return (f"<canary of {self.kernel.name}, {self.state}: {self.calls} calls, {self.checked} checked,"
-                f" {self.mismatches} mismatches>")
+        return (
+            f"<canary of {self.kernel.name}, {self.state}: {self.calls} calls, {self.checked} checked,"
+            f" {self.mismatches} mismatches>"
+        )
 
     def _watch(self, *args: Any, **keywords: Any) -> Any:
         with self._lock:
@@ -182,8 +194,11 @@ class Canary:
             self.unchecked += 1
             first = self.unchecked == 1
         if first:
-            warnings.warn(f"{self.kernel.name}(): the canary cannot copy these arguments; such calls are not checked",
-                          RuntimeWarning, stacklevel=5)
+            warnings.warn(
+                f"{self.kernel.name}(): the canary cannot copy these arguments; such calls are not checked",
+                RuntimeWarning,
+                stacklevel=5,
+            )
         return result
 
     # ---- both sides of a call
@@ -220,8 +235,14 @@ class Canary:
                     live.add(p.name)
         except MojoViewError:
             return None
-        return _Call(arrays, frozenset(p.name for p in params if p.writes), given, tuple(made), frozenset(live),
-                     {name: value for name, value in options.items() if name not in given})
+        return _Call(
+            arrays,
+            frozenset(p.name for p in params if p.writes),
+            given,
+            tuple(made),
+            frozenset(live),
+            {name: value for name, value in options.items() if name not in given},
+        )
 
     def _reference(self, call: _Call) -> tuple[Any, dict[str, Any], Exception | None]:
         """The result, the arguments after the call, and the exception."""
@@ -232,9 +253,16 @@ class Canary:
             return None, fresh, error
         return (result if self._gives else None), fresh, None
 
-    def _compare(self, call: _Call, after: Mapping[str, np.ndarray], result: Any, outputs: Mapping[str, Any],
-                 expected: Any, kernel_error: Exception | None,
-                 reference_error: Exception | None) -> tuple[str, Difference | None, str] | None:
+    def _compare(
+        self,
+        call: _Call,
+        after: Mapping[str, np.ndarray],
+        result: Any,
+        outputs: Mapping[str, Any],
+        expected: Any,
+        kernel_error: Exception | None,
+        reference_error: Exception | None,
+    ) -> tuple[str, Difference | None, str] | None:
         """Where the two sides differ, how, and in which words."""
         if kernel_error is not None:
             return "an exception", None, f"the kernel raised {kernel_error!r}, the reference did not"
@@ -260,9 +288,18 @@ class Canary:
             if self._promote_after is not None and self._clean >= self._promote_after and self.state == "watching":
                 self.state, self._run = "promoted", self.kernel
 
-    def _disagree(self, number: int, call: _Call, found: tuple[str, Difference | None, str], result: Any,
-                  after: Mapping[str, np.ndarray], outputs: Mapping[str, Any], expected: Any,
-                  kernel_error: Exception | None, reference_error: Exception | None) -> Any:
+    def _disagree(
+        self,
+        number: int,
+        call: _Call,
+        found: tuple[str, Difference | None, str],
+        result: Any,
+        after: Mapping[str, np.ndarray],
+        outputs: Mapping[str, Any],
+        expected: Any,
+        kernel_error: Exception | None,
+        reference_error: Exception | None,
+    ) -> Any:
         report = Mismatch(self.kernel.name, number, *found)
         with self._lock:
             self.checked += 1
@@ -336,7 +373,7 @@ class Canary:
             else:
                 break
         contents = {name: call.arrays.get(name, value) for name, value in (call.given | call.options).items()}
-        for side, after, result in ([("kernel", *sides[:2]), ("reference", *sides[2:])] if sides else []):
+        for side, after, result in [("kernel", *sides[:2]), ("reference", *sides[2:])] if sides else []:
             contents |= {f"{side}.{name}": after[name] for name in call.arrays if name in call.writes}
             if result is not None:
                 contents[f"{side}.result"] = result
@@ -349,16 +386,27 @@ class Canary:
                 np.savez(file, **{name: np.asarray(value) for name, value in contents.items()})  # type: ignore[arg-type]
             os.replace(file.name, path)
         except (OSError, ValueError) as error:
-            warnings.warn(f"{self.kernel.name}(): the input of the disagreement cannot be saved in {self._directory}:"
-                          f" {error}", RuntimeWarning, stacklevel=5)
+            warnings.warn(
+                f"{self.kernel.name}(): the input of the disagreement cannot be saved in {self._directory}: {error}",
+                RuntimeWarning,
+                stacklevel=5,
+            )
             return None
         return path
 
 
-def watch(kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sample: float = 0.01,
-          rtol: float | None = None, atol: float = 0.0, on_mismatch: Reaction = "fallback",
-          promote_after: int | None = None, directory: str | os.PathLike[str] | None = None,
-          seed: int | None = None) -> Canary | Kernel | KernelFamily:
+def watch(
+    kernel: Kernel | KernelFamily,
+    reference: Callable[..., Any],
+    *,
+    sample: float = 0.01,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    on_mismatch: Reaction = "fallback",
+    promote_after: int | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+) -> Canary | Kernel | KernelFamily:
     """kernel.canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None,
     directory=None, seed=None)
 
@@ -433,5 +481,14 @@ def watch(kernel: Kernel | KernelFamily, reference: Callable[..., Any], *, sampl
         raise ArgumentError(f"{where}: promote_after: expected None or a number of calls from 1, got {promote_after!r}")
     if sample == 0:
         return kernel
-    return Canary(kernel, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch,
-                  promote_after=promote_after, directory=None if directory is None else Path(directory), seed=seed)
+    return Canary(
+        kernel,
+        reference,
+        sample=sample,
+        rtol=rtol,
+        atol=atol,
+        on_mismatch=on_mismatch,
+        promote_after=promote_after,
+        directory=None if directory is None else Path(directory),
+        seed=seed,
+    )

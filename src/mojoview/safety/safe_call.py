@@ -1,4 +1,4 @@
-"""`safe_call`: the levels of safety, and which of them runs where."""
+"""`safe_call`: the levels of safety, and the choice between this process and a worker."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mojoview.safety._arguments import kernel_of, take_apart
 from mojoview.calls import Kernel
-from mojoview.memory.errors import ArgumentError
 from mojoview.memory.check import seconds_of
+from mojoview.memory.errors import ArgumentError
+from mojoview.safety._bound_call import bind_call, resolve_kernel
 
 if TYPE_CHECKING:
     from mojoview.calls._overloads import KernelFamily
@@ -34,12 +34,12 @@ def safe_call(
 ) -> Any:
     """safe_call(kernel, *args, timeout=None, memory_limit=None, safety="standard", isolate=None, finite="allow", ...)
 
-    Calls a kernel so that what it does wrong is an exception, and the arrays are as they were.
+    Call a kernel so that its faults are exceptions and leave the arrays unchanged.
 
     Parameters
     ----------
     kernel : Kernel, KernelFamily or BoundKernel
-        In a worker process: a built-in one, or one whose code lies in a library file, as those of `load()` do.
+        In a worker process: a built-in kernel, or one whose code is in a library file, as that of `load()` is.
     *args, **options
         As the kernel takes them. Borrowed for the call.
     timeout : float, optional
@@ -47,12 +47,12 @@ def safe_call(
     memory_limit : int, optional
         Bytes that the kernel may allocate; the arrays do not count. Isolates.
     safety : {"standard", "strict"}
-        "standard": all checks of a call. "strict" as well: nobody in the book of borrows has the memory (see
-        `borrow_check`); the kernel works on copies between guards, and outputs are copied back only when it wrote
-        nothing else, inputs included.
+        "standard": all checks of a call. "strict" also requires that no other tracked borrow overlaps the memory (see
+        `borrow_check`). The kernel then works on copies between guards, and outputs are copied back only if it wrote
+        to nothing else, inputs included.
     isolate : bool, optional
-        Whether the kernel runs in a worker process, on copies in shared memory: then it can crash or hang without harm.
-        By default where `timeout` or `memory_limit` is given.
+        Whether the kernel runs in a worker process, on copies in shared memory, where a crash or a hang does no harm.
+        By default only if `timeout` or `memory_limit` is given.
     finite : {"allow", "raise"}
         With safety="strict": whether NaN and infinities in results are an error.
 
@@ -64,27 +64,28 @@ def safe_call(
     Raises
     ------
     KernelTimeout
-        It did not finish in time, and was ended.
+        The kernel did not finish in time and was killed.
     KernelMemoryError
-        It was refused memory, and said so or died of it.
+        An allocation failed, and the kernel reported it or died of it.
     KernelCrashed
-        It ended its worker process; signal, stack and what it printed are in the exception.
+        The kernel ended its worker process; the exception holds signal, stack and printed output.
     GuardError, NonFiniteError, BorrowError
-        What safety="strict" found.
+        A check of safety="strict" failed.
     ArgumentError
-        An argument of safe_call is unusable, or the kernel cannot be carried to a worker process.
+        An argument of safe_call is unusable, or a worker process cannot open the kernel.
     MojoViewError
         Whatever the call itself raises.
 
     Notes
     -----
     After any failure of an isolated or strict call the arrays hold what they held before it. In a standard call in
-    this process a kernel that reports failure may have written to its outputs. In a strict isolated call an access
-    beyond the end of an array, also a read, is a KernelCrashed that names the argument; in this process only writes are
-    noticed.
+    this process a kernel that reports a failure may have written to its outputs. In a strict isolated call an access
+    beyond the end of an array, including a read, is a KernelCrashed that names the argument; in this process only
+    writes are noticed.
 
-    Thread safety: any thread; each isolated call has a worker of its own, and waits where all are busy (as many as the
-    process has CPUs, two at least; MOJOVIEW_WORKERS says otherwise). Ctrl-C ends the worker at once.
+    Thread safety: any thread. Each isolated call has a worker of its own and waits if all are busy. There are as many
+    workers as the process has CPUs, two at least, unless MOJOVIEW_WORKERS sets their number. Ctrl-C ends the worker at
+    once.
 
     Examples
     --------
@@ -93,8 +94,8 @@ def safe_call(
     6.0
     """
     if type(kernel) is not Kernel:
-        kernel = kernel_of(kernel, args, options)
-    if not isinstance(kernel, Kernel) or kernel.signature is None:  # None: what Kernel.__new__() alone makes
+        kernel = resolve_kernel(kernel, args, options)
+    if not isinstance(kernel, Kernel) or kernel.signature is None:  # None: made by Kernel.__new__() alone
         raise ArgumentError(f"safe_call(): kernel: expected a Kernel, got {type(kernel).__name__}")
     where = f"safe_call({kernel.name})"
     seconds = None if timeout is None else seconds_of(timeout, where, positive=True)
@@ -111,13 +112,13 @@ def safe_call(
     strict = safety == "strict"
     if isolate or limited:
         run_isolated = _isolated()
-        with take_apart(kernel, args, options, strict) as call:
+        with bind_call(kernel, args, options, strict) as call:
             return run_isolated(call, seconds, limit, strict, finite == "raise")
     if strict:
-        from mojoview.safety.strict import run_guarded
+        from mojoview.safety.strict import run_strict
 
-        with take_apart(kernel, args, options, strict) as call:
-            return run_guarded(call, finite == "raise")
+        with bind_call(kernel, args, options, strict) as call:
+            return run_strict(call, finite == "raise")
     return kernel(*args, **options)
 
 
@@ -131,7 +132,7 @@ def _bytes_of(memory_limit: Any, where: str) -> int:
     return number
 
 
-@functools.cache  # an import statement takes as long as much of the call
+@functools.cache  # an import statement would be a large part of the cost of a call
 def _isolated() -> Callable[..., Any]:
     from mojoview.safety.workers._isolated_call import run_isolated
 

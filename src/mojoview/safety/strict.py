@@ -1,4 +1,4 @@
-"""Strict calls in this process: on copies between guard words, which are verified before anything is copied back."""
+"""Strict calls in this process: on copies between guard bytes, which are verified before outputs are copied back."""
 
 from __future__ import annotations
 
@@ -7,61 +7,65 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.safety._arguments import Argument, Call
-from mojoview.safety.workers.arena import FILLER, is_fortran
-from mojoview.calls import Kernel
 from mojoview.calls._prepared import invoke_bound
 from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import GuardError, NonFiniteError
+from mojoview.safety._bound_call import Argument, BoundCall
+from mojoview.safety.workers.arena import GUARD_PATTERN, is_fortran
 
-__all__ = ["check_finite", "guard_error", "run_guarded", "run_prepared"]
+__all__ = ["check_finite", "guard_error", "run_strict"]
 
-GUARD = 256  # bytes on each side
+GUARD_BYTES = 256  # on each side
 
 
-class _Copy:
-    """An array's copy, its guard words and, where the kernel only reads it, its checksum."""
+class GuardedCopy:
+    """A copy of an array between guard bytes, with a checksum if the kernel only reads it."""
 
     def __init__(self, argument: Argument, array: np.ndarray[Any, Any], writes: bool):
         self.argument, self.writes = argument, writes
-        room = np.empty(array.nbytes + 3 * GUARD, np.uint8)
-        start = GUARD + -(room.ctypes.data + GUARD) % GUARD
+        memory = np.empty(array.nbytes + 3 * GUARD_BYTES, np.uint8)
+        start = GUARD_BYTES + -(memory.ctypes.data + GUARD_BYTES) % GUARD_BYTES
         end = start + array.nbytes
-        self.bytes, self.before, self.after = room[start:end], room[start - GUARD : start], room[end : end + GUARD]
-        self.before[:], self.after[:] = FILLER, FILLER
+        self.bytes = memory[start:end]
+        self.before, self.after = memory[start - GUARD_BYTES : start], memory[end : end + GUARD_BYTES]
+        self.before[:], self.after[:] = GUARD_PATTERN, GUARD_PATTERN
         self.array = np.ndarray(array.shape, array.dtype, self.bytes.data, order="F" if is_fortran(array) else "C")
         np.copyto(self.array, array)
-        self.check = 0 if writes else zlib.crc32(self.bytes.data)
+        self.checksum = 0 if writes else zlib.crc32(self.bytes.data)
         self.array.flags.writeable = writes
 
-    def fault(self) -> str | None:
-        """What the kernel did to it that it may not do."""
-        if (self.before != FILLER).any():
+    def violation(self) -> str | None:
+        """Describe the write outside the outputs, if there was one."""
+        if (self.before != GUARD_PATTERN).any():
             return f"it wrote before the memory of argument '{self.argument.name}'"
-        if (self.after != FILLER).any():
+        if (self.after != GUARD_PATTERN).any():
             return f"it wrote beyond the memory of argument '{self.argument.name}'"
-        if not self.writes and zlib.crc32(self.bytes.data) != self.check:
+        if not self.writes and zlib.crc32(self.bytes.data) != self.checksum:
             return f"it wrote into argument '{self.argument.name}', which is an input"
         return None
 
 
-def run_guarded(call: Call, finite: bool) -> Any:
-    """The call's result. The caller's arrays change only where everything was in order."""
+def run_strict(call: BoundCall, finite: bool) -> Any:
+    """Make a call on guarded copies and return its result. The caller's arrays change only if all checks pass."""
     name = call.kernel.name
-    copies, values = list[_Copy](), list(call.values)
+    copies, values = list[GuardedCopy](), list(call.values)
     for argument in call.arguments:
-        copy = _Copy(argument, argument.array, argument.writes)
+        copy = GuardedCopy(argument, argument.array, argument.writes)
         copies.append(copy)
-        values[argument.at] = copy.array
+        values[argument.index] = copy.array
         if argument.mask is not None:
-            mask = _Copy(argument, argument.mask, False)
+            mask = GuardedCopy(argument, argument.mask, False)
             copies.append(mask)
-            values[argument.at] = np.ma.MaskedArray(copy.array, mask.array)
+            values[argument.index] = np.ma.MaskedArray(copy.array, mask.array)
     try:
-        value = run_prepared(call.kernel, tuple(values), call.options, call.prepared)
-    except Exception as error:  # also of a class that the kernel's author has registered
+        if call.prepared:
+            value = invoke_bound(call.kernel, tuple(values), call.options)
+        else:
+            value = call.kernel(*values, **call.options)
+    except Exception as error:  # an ErrorTable may hold classes outside the error tree
         _verify(name, copies)
-        raise with_kernel_message(error, next((c.array for c in copies if c.argument.array is call.message), None))  # noqa: B904
+        message = next((copy.array for copy in copies if copy.argument.array is call.message), None)
+        raise with_kernel_message(error, message)  # noqa: B904
     _verify(name, copies)
     written = [copy for copy in copies if copy.writes]
     if finite:
@@ -71,26 +75,22 @@ def run_guarded(call: Call, finite: bool) -> Any:
     return call.result(value)
 
 
-def run_prepared(kernel: Kernel, values: tuple[Any, ...], options: dict[str, Any], prepared: bool) -> Any:
-    """The kernel's own result, for arguments that `take_apart` has prepared."""
-    return invoke_bound(kernel, values, options) if prepared else kernel(*values, **options)
-
-
-def _verify(name: str, copies: list[_Copy]) -> None:
+def _verify(name: str, copies: list[GuardedCopy]) -> None:
     for copy in copies:
-        fault = copy.fault()
-        if fault is not None:
-            raise guard_error(name, fault, copy.argument.name)
+        violation = copy.violation()
+        if violation is not None:
+            raise guard_error(name, violation, copy.argument.name)
 
 
-def guard_error(name: str, what: str, argument: str) -> GuardError:
-    error = GuardError(f"safe_call({name}): {what}", kernel=name)
+def guard_error(name: str, violation: str, argument: str) -> GuardError:
+    """Return the exception for a write outside the outputs."""
+    error = GuardError(f"safe_call({name}): {violation}", kernel=name)
     error.argument = argument
     return error
 
 
 def check_finite(name: str, value: Any, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> None:
-    """Raises where a result or an output holds NaN or an infinity."""
+    """Raise NonFiniteError if the result or an output holds NaN or an infinity."""
     for label, array in [("the result", np.asarray(value)), *((f"argument '{label}'", a) for label, a in arrays)]:
         if array.dtype.kind == "f" and not (good := np.isfinite(array)).all():
             at = np.unravel_index(int(np.argmin(good)), array.shape)

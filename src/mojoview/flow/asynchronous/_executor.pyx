@@ -1,14 +1,16 @@
-"""The threads of asynchronous calls: who waits for work, who for room, and how results come to an event loop.
+"""The executor of asynchronous calls: threads, a bounded queue, and delivery of results to event loops.
 
-The GIL is the lock here: between two calls into Python no other thread sees half a change. A thread that waits, for a
-job or at the doorbell of a loop, does so without it; what wakes a loop is done after the thread has let go of it, so
-that the loop does not wake up to wait for it.
+The GIL protects the state: no other thread runs between two calls into Python. A thread that waits for a job, or wakes
+an event loop, releases the GIL first, so that the loop does not wake up only to wait for it.
 """
 
 cimport cython
 from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
+from mojoview.calls._kernel cimport GIL_WORTH
+
+import atexit
 import os
 import threading
 import time
@@ -17,27 +19,28 @@ from collections import deque
 
 import numpy as np
 
-from mojoview.memory.errors import KernelError, QueueFull
+from mojoview.memory.errors import KernelError, KernelValueError, QueueFull
 
 
 cdef extern from "flow/asynchronous/parker.h" nogil:
-    ctypedef struct mv_seat:
+    ctypedef struct mv_parker:
         pass
-    void mv_seat_call(mv_seat *seat)
-    void mv_seat_wait(mv_seat *seat, uint64_t seen, bint alone)
+    void mv_parker_notify(mv_parker *parker)
+    void mv_parker_wait(mv_parker *parker, uint64_t seen, bint one_core)
 
-SMALL = 4096  # elements below which a kernel keeps the interpreter's lock: GIL_WORTH of kernels/_call
-BRIEF = 1 << 16  # elements below which a built-in kernel takes less time than handing it over
-FAREWELL = 1.0  # seconds that the end of the interpreter waits for calls that run
+INLINE_MAX = GIL_WORTH  # elements below which a kernel keeps the GIL, so that a thread would gain nothing
+INLINE_MAX_BUILTIN = 1 << 16  # elements below which a built-in kernel is faster than a thread hand-over
+SHUTDOWN_GRACE_S = 1.0  # that the end of the interpreter waits for running calls
+MAX_WAITING = 1024
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-cdef bint ALONE = CORES == 1
+cdef bint ONE_CORE = CORES == 1
 cdef object NDARRAY = np.ndarray
 
 
-def is_small(kernel, tuple args, dict options):
-    """is_small(kernel, args, options)
+def runs_inline(kernel, tuple args, dict options):
+    """runs_inline(kernel, args, options)
 
-    Whether nothing is gained on another thread.
+    Return whether a call is too small to gain from another thread.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def is_small(kernel, tuple args, dict options):
     -------
     bool
     """
-    most = BRIEF if getattr(kernel, "owner", SMALL) is None else SMALL  # a family is of a library
+    # a family has no `owner`: its kernels are from a library
+    most = INLINE_MAX_BUILTIN if getattr(kernel, "owner", INLINE_MAX) is None else INLINE_MAX
     if options:
         if options.get("threads") is not None:
             return False
@@ -76,31 +80,31 @@ cdef class Job:
     def begin(self):
         """begin()
 
-        False where it was cancelled.
+        Return false if it was cancelled.
         """
 
     def end(self, value, error):
         """end(value, error)
 
-        Hands the result over, or the exception. Returns the mailbox whose bell is to be rung, or None.
+        Deliver the result or the exception. Returns the CompletionQueue to notify, or None.
         """
 
     def cancel(self):
         """cancel()
 
-        Nobody wants the result any more; a call that has not begun will not.
+        Drop the result, and the call if it has not begun.
         """
 
-    def abandon(self):
-        """abandon()
+    def fail_after_fork(self):
+        """fail_after_fork()
 
-        In a forked child: the thread that has it is the parent's.
+        In a forked child: fail, because the thread of the call belongs to the parent.
         """
 
     cpdef run(self):
         """run()
 
-        The call, from begin to end. Returns what `end()` returns.
+        Make the call, from `begin()` to `end()`. Returns what `end()` returns.
         """
         if not self.begin():
             return None
@@ -112,151 +116,151 @@ cdef class Job:
 
 
 @cython.final
-cdef class Mailbox:
-    """Mailbox(loop)
+cdef class CompletionQueue:
+    """CompletionQueue(loop)
 
-    Results on their way to one event loop: however many come, its bell is rung once until it has looked.
+    Results on their way to one event loop, which is woken once for all that are there.
 
     Parameters
     ----------
     loop : asyncio.AbstractEventLoop
-        The running one. It holds the mailbox from now on; the mailbox does not hold it.
+        The running one. It holds the queue from then on; the queue does not hold it.
     """
     cdef object results         # deque of (future, value, error)
-    cdef bint rung
-    cdef int ours, theirs       # the two ends of a pipe
-    cdef public double turn     # when others had their turn last, by time.perf_counter()
+    cdef bint notified
+    cdef int read_fd, wakeup_fd     # the two ends of a pipe
+    cdef public double last_yield   # time.perf_counter() when inline calls last let other tasks run
 
     def __cinit__(self):
-        self.ours = self.theirs = -1
+        self.read_fd = self.wakeup_fd = -1
 
     def __init__(self, loop):
         self.results = deque()
-        self.ours, self.theirs = os.pipe()
-        os.set_blocking(self.ours, False)
-        os.set_blocking(self.theirs, False)
-        loop.add_reader(self.ours, self.deliver)
+        self.read_fd, self.wakeup_fd = os.pipe()
+        os.set_blocking(self.read_fd, False)
+        os.set_blocking(self.wakeup_fd, False)
+        loop.add_reader(self.read_fd, self.deliver)
 
     def __dealloc__(self):
-        if self.ours >= 0:
-            close(self.ours)
-            close(self.theirs)
+        if self.read_fd >= 0:
+            close(self.read_fd)
+            close(self.wakeup_fd)
 
-    def post(self, future, value, error):
-        """post(future, value, error)
+    def complete(self, future, value, error):
+        """complete(future, value, error)
 
-        For the loop: the result of a future of its own. Thread safety: any thread.
+        Deliver a result to a future of the loop. Thread safety: any thread.
         """
-        if self.put(future, value, error):
-            self.ring()
+        if self.push(future, value, error):
+            self.notify()
 
     def deliver(self):
         """deliver()
 
-        Hands out what is there; the loop calls it.
+        Settle the futures whose results are there. The loop calls it.
         """
         cdef char bytes[64]
-        read(self.ours, bytes, sizeof(bytes))
-        self.rung = False  # before it looks: nothing is left lying
+        read(self.read_fd, bytes, sizeof(bytes))
+        self.notified = False  # before the loop below: a later result notifies again
         while self.results:
             future, value, error = self.results.popleft()
-            if future.done():  # cancelled meanwhile
+            if future.done():  # it was cancelled
                 continue
             if error is not None:
                 future.set_exception(error)
             else:
                 future.set_result(value)
 
-    cdef bint put(self, object future, object value, object error):
-        """Whether the bell is to be rung, by the caller."""
+    cdef bint push(self, object future, object value, object error):
+        """Add a result. Returns whether the caller has to notify the loop."""
         self.results.append((future, value, error))
-        if self.rung:
+        if self.notified:
             return False
-        self.rung = True
+        self.notified = True
         return True
 
-    cdef void ring(self) noexcept nogil:
-        write(self.theirs, b"", 1)
+    cdef void notify(self) noexcept nogil:
+        write(self.wakeup_fd, b"", 1)
 
 
 @cython.final
 cdef class LoopJob(Job):
-    """LoopJob(kernel, args, options, mailbox, future)
+    """LoopJob(kernel, args, options, completions, future)
 
     A call whose result goes to a future of an event loop.
     """
-    cdef Mailbox mailbox
+    cdef CompletionQueue completions
     cdef object future
     cdef public bint dropped
 
-    def __init__(self, kernel, tuple args, dict options, Mailbox mailbox not None, future):
+    def __init__(self, kernel, tuple args, dict options, CompletionQueue completions not None, future):
         self.kernel, self.args, self.options = kernel, args, options
-        self.mailbox, self.future = mailbox, future
+        self.completions, self.future = completions, future
 
     def begin(self):
         return not self.dropped
 
     def end(self, value, error):
-        return self.mailbox if self.mailbox.put(self.future, value, error) else None
+        return self.completions if self.completions.push(self.future, value, error) else None
 
     def cancel(self):
         self.dropped = True
 
 
-cdef class _Seat:
-    """Where a thread waits for its next job, which is given to it and to no other."""
-    cdef mv_seat seat
+cdef class _Parker:
+    """The waiting place of one thread, and the job that was handed to it."""
+    cdef mv_parker parker
     cdef uint64_t seen
     cdef Job job
 
-    cdef void give(self, Job job):
+    cdef void hand_over(self, Job job):
         self.job = job
-        mv_seat_call(&self.seat)
+        mv_parker_notify(&self.parker)
 
-    cdef Job take(self, Mailbox mailbox):
-        """Rings the mailbox's bell and waits."""
+    cdef Job wait(self, CompletionQueue completions):
+        """Notify the queue of the last job's result, then wait for the next job."""
         with nogil:
-            if mailbox is not None:
-                mailbox.ring()
-            mv_seat_wait(&self.seat, self.seen, ALONE)
+            if completions is not None:
+                completions.notify()
+            mv_parker_wait(&self.parker, self.seen, ONE_CORE)
         self.seen += 1
         job, self.job = self.job, None
         return job
 
 
 @cython.final
-cdef class Threads:
-    """Threads(most, capacity)
+cdef class CallExecutor:
+    """CallExecutor(max_threads, capacity)
 
-    The queue and its threads.
+    Threads that run jobs, and a bounded queue in front of them.
 
     Parameters
     ----------
-    most : int
-        Threads; they are started when there is work for them.
+    max_threads : int
+        Threads are started when there is work for them.
     capacity : int
         Jobs that may wait.
 
     Notes
     -----
-    Thread safety: any thread. In a forked child it begins anew; what waited or ran at the fork fails there.
+    Thread safety: any thread. In a forked child it starts empty, and the jobs that waited or ran at the fork fail.
     """
-    cdef readonly int most, capacity
-    cdef list idle              # seats, the one that was left last at the end
-    cdef object queue           # jobs, while all threads are busy
-    cdef object room            # who waits for room, in turn
+    cdef readonly int max_threads, capacity
+    cdef list idle              # parkers, the most recent at the end
+    cdef object queue           # jobs that wait while all threads are busy
+    cdef object room_waiters    # callbacks of those who wait for room, in order
     cdef list threads
     cdef int started
     cdef set jobs               # that wait or run
     cdef bint closed
 
-    def __cinit__(self, int most, int capacity):
-        self.most, self.capacity = most, capacity
-        self.renew()
+    def __cinit__(self, int max_threads, int capacity):
+        self.max_threads, self.capacity = max_threads, capacity
+        self.reset()
 
-    cdef renew(self):
+    cdef reset(self):
         self.idle, self.threads, self.jobs = [], [], set()
-        self.queue, self.room = deque(), deque()
+        self.queue, self.room_waiters = deque(), deque()
         self.started = 0
         self.closed = False
 
@@ -265,10 +269,10 @@ cdef class Threads:
         """Calls in the queue."""
         return len(self.queue)
 
-    def offer(self, Job job not None, when_room=None):
-        """offer(job, when_room=None)
+    def try_put(self, Job job not None, when_room=None):
+        """try_put(job, when_room=None)
 
-        Queues a job; False where there is no room: then `when_room` is called as soon as there is.
+        Queue a job and return True. If the queue is full, return False and call `when_room` as soon as there is room.
 
         Raises
         ------
@@ -279,20 +283,20 @@ cdef class Threads:
             raise KernelError(f"{job.kernel.name}(): the interpreter is shutting down: no more asynchronous calls")
         if self.idle:
             self.jobs.add(job)
-            (<_Seat>self.idle.pop()).give(job)
+            (<_Parker>self.idle.pop()).hand_over(job)
             return True
         if len(self.queue) >= self.capacity:
             if when_room is not None:
-                self.room.append(when_room)
+                self.room_waiters.append(when_room)
             return False
         self.jobs.add(job)
         self.queue.append(job)
-        if self.started < self.most:
+        if self.started < self.max_threads:
             self.start(job)
         return True
 
     cdef start(self, Job job):
-        """One thread more. Not getting it is an error only where there is none."""
+        """Start one more thread. A failure is an error only if there is no thread at all."""
         thread = threading.Thread(target=self._work, name=f"mojoview-{self.started}", daemon=True)
         self.started += 1
         try:
@@ -302,94 +306,120 @@ cdef class Threads:
             if self.started == 0 and job in self.queue:
                 self.queue.remove(job)
                 self.jobs.discard(job)
-                raise KernelError(f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}") from error
+                raise KernelError(
+                    f"{job.kernel.name}(): no thread for asynchronous calls can be started: {error}"
+                ) from error
         else:
             self.threads.append(thread)
 
-    def withdraw(self, when_room):
-        """withdraw(when_room)
+    def cancel_wait(self, when_room):
+        """cancel_wait(when_room)
 
-        Somebody waits for room no longer; if the word has been given already, it goes to the next.
+        Stop waiting for room. If `when_room` was called already, the next in line is called instead.
         """
-        if when_room in self.room:
-            self.room.remove(when_room)
-        elif self.room and len(self.queue) < self.capacity:
-            self.room.popleft()()
+        if when_room in self.room_waiters:
+            self.room_waiters.remove(when_room)
+        elif self.room_waiters and len(self.queue) < self.capacity:
+            self.room_waiters.popleft()()
 
     def _work(self):
-        cdef _Seat seat = _Seat.__new__(_Seat)
-        cdef Mailbox mailbox = None
+        cdef _Parker parker = _Parker.__new__(_Parker)
+        cdef CompletionQueue completions = None
         cdef Job job
         while not self.closed:
             if self.queue:
                 job = self.queue.popleft()
-                if mailbox is not None:
-                    mailbox.ring()
+                if completions is not None:
+                    completions.notify()
             else:
-                self.idle.append(seat)
-                job = seat.take(mailbox)
+                self.idle.append(parker)
+                job = parker.wait(completions)
                 if job is None:
                     return
-            mailbox = None
-            if self.room:
-                self.room.popleft()()
+            completions = None
+            if self.room_waiters:
+                self.room_waiters.popleft()()
             try:
-                mailbox = job.run()
-            except BaseException as error:  # of who waits for the result: that is none of the next job's business
+                completions = job.run()
+            except BaseException as error:  # raised by a callback of the result's receiver; the thread goes on
                 traceback.print_exception(error)
             self.jobs.discard(job)
-            job = None  # neither job nor arrays are held while the thread waits
-        if mailbox is not None:
-            mailbox.ring()
+            job = None  # the thread holds neither job nor arrays while it waits
+        if completions is not None:
+            completions.notify()
 
-    def wait_and_offer(self, Job job not None, double patience):
-        """wait_and_offer(job, patience)
+    def put(self, Job job not None, double timeout):
+        """put(job, timeout)
 
-        Queues a job, waiting for room at most `patience` seconds.
+        Queue a job, waiting for room at most `timeout` seconds.
 
         Raises
         ------
         QueueFull
-            There is none in time.
+            There was no room in time.
         KernelError
         """
-        if self.offer(job):
+        if self.try_put(job):
             return
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while True:
             room = threading.Event()
-            if self.offer(job, room.set):
+            if self.try_put(job, room.set):
                 return
             try:
-                there_is = room.wait(max(0.0, deadline - time.monotonic()))
+                has_room = room.wait(max(0.0, deadline - time.monotonic()))
             except BaseException:
-                self.withdraw(room.set)
+                self.cancel_wait(room.set)
                 raise
-            if not there_is:
-                self.withdraw(room.set)
+            if not has_room:
+                self.cancel_wait(room.set)
                 raise QueueFull(
-                    f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {patience} s")
+                    f"{job.kernel.name}(): {self.capacity} asynchronous calls wait, and none has begun for {timeout} s"
+                )
 
-    def close(self, double farewell=FAREWELL):
-        """close(farewell=1.0)
+    def close(self, double grace=SHUTDOWN_GRACE_S):
+        """close(grace=1.0)
 
-        Cancels what waits, and waits `farewell` seconds at most for what runs.
+        Cancel the jobs that wait, and wait at most `grace` seconds for those that run.
         """
         self.closed = True
         for job in list(self.jobs):
             job.cancel()
         while self.idle:
-            (<_Seat>self.idle.pop()).give(None)
-        deadline = time.monotonic() + farewell
+            (<_Parker>self.idle.pop()).hand_over(None)
+        deadline = time.monotonic() + grace
         for thread in list(self.threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def in_child(self):
-        """in_child()
+    def after_fork_in_child(self):
+        """after_fork_in_child()
 
-        After a fork: the threads are the parent's.
+        Start empty, without the threads, which belong to the parent.
         """
         jobs = self.jobs
-        self.renew()
+        self.reset()
         for job in jobs:
-            job.abandon()
+            job.fail_after_fork()
+
+
+def max_threads():
+    """max_threads()
+
+    Return MOJOVIEW_CALL_THREADS, or the number of CPUs that the process may run on; 2 at least.
+
+    Raises
+    ------
+    KernelValueError
+        The variable is not an int from 1.
+    """
+    setting = os.environ.get("MOJOVIEW_CALL_THREADS", "")
+    if not setting:
+        return max(2, CORES)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise KernelValueError(f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}")
+    return int(setting)
+
+
+EXECUTOR = CallExecutor(max_threads(), MAX_WAITING)
+atexit.register(EXECUTOR.close)
+os.register_at_fork(after_in_child=EXECUTOR.after_fork_in_child)

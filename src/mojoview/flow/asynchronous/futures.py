@@ -1,31 +1,24 @@
-"""Asynchronous calls: a bounded queue, a few threads of its own, results for futures and event loops.
+"""`Kernel.submit`: asynchronous calls whose results are futures; `Kernel.aio` is imported beside it.
 
-A call on little data runs at once, in the thread that asks for it: a kernel keeps the interpreter's lock below 4096
-elements, so that on another thread it would stop the program for the same time, and the hand-over on top. Built-in
-kernels, whose time their size tells, run at once as long as they take less than a hand-over does.
+Built-in kernels run inline if their estimated cost is below that of a thread hand-over, and all kernels if they keep
+the GIL: on another thread such a call would stop the program for as long, with the hand-over on top.
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import functools
-import os
 import threading
-import time
 from concurrent.futures import Future
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from mojoview.flow.asynchronous._executor import BRIEF, CORES, SMALL, Job, LoopJob, Mailbox, Threads, is_small
 from mojoview.calls import Kernel
-from mojoview.memory.errors import KernelError, KernelValueError
+from mojoview.flow.asynchronous import _executor
+from mojoview.flow.asynchronous._executor import Job, runs_inline
+from mojoview.flow.asynchronous.asyncio_backend import aio
+from mojoview.memory.errors import KernelError
 
-__all__ = ["BRIEF", "SMALL", "KernelFuture", "aio", "submit"]
+__all__ = ["KernelFuture", "aio", "submit"]
 
-CAPACITY = 1024  # calls that may wait
-PATIENCE = 60.0  # seconds that submit() waits for room
-TURN = 0.001  # seconds that small calls may take from an event loop before others have their turn
+QUEUE_TIMEOUT_S = 60.0  # that submit() waits for room
 
 
 class KernelFuture(Future[Any]):
@@ -37,7 +30,7 @@ class KernelFuture(Future[Any]):
 
     Notes
     -----
-    `cancel()` takes a call that waits out of the queue; one that runs cannot be stopped, and `cancel()` is False.
+    `cancel()` removes a waiting call from the queue. A running call cannot be stopped, and `cancel()` returns False.
     Thread safety: any thread.
     """
 
@@ -50,7 +43,9 @@ class KernelFuture(Future[Any]):
         return "RUNNING" if self.running() else "PENDING"
 
 
-class _FutureJob(Job):
+class FutureJob(Job):
+    """A call whose result goes to a KernelFuture."""
+
     __slots__ = ("future",)
 
     def __init__(self, kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]):
@@ -69,86 +64,22 @@ class _FutureJob(Job):
     def cancel(self) -> None:
         self.future.cancel()
 
-    def abandon(self) -> None:
-        self.future._condition = threading.Condition()  # another thread may have held it
+    def fail_after_fork(self) -> None:
+        self.future._condition = threading.Condition()  # another thread may have held it at the fork
         if not self.future.done():
             self.future.set_exception(
                 KernelError(
-                    f"{self.kernel.name}(): the process was forked while the call waited or ran; the parent has it"
+                    f"{self.kernel.name}(): the process was forked while the call waited or ran; "
+                    "its result goes to the parent"
                 )
             )
 
 
-def _most_threads() -> int:
-    setting = os.environ.get("MOJOVIEW_CALL_THREADS", "")
-    if setting:
-        if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(
-                f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}"
-            )
-        return int(setting)
-    return max(2, CORES)
-
-
-THREADS = Threads(_most_threads(), CAPACITY)
-atexit.register(THREADS.close)
-os.register_at_fork(after_in_child=THREADS.in_child)
-_MAILBOXES: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = WeakKeyDictionary()
-_RECENT = threading.local()  # the loop that ran last in this thread, and its mailbox
-
-
-def _mailbox_for(loop: asyncio.AbstractEventLoop) -> Mailbox:
-    if getattr(_RECENT, "loop", None) is not loop:
-        mailbox = _MAILBOXES.get(loop)
-        if mailbox is None:
-            try:
-                mailbox = _MAILBOXES[loop] = Mailbox(loop)
-            except (NotImplementedError, OSError) as error:  # it watches no files, or there are too many
-                raise KernelError(f"aio(): results cannot come to this event loop: {error!r}") from error
-        _RECENT.loop, _RECENT.mailbox = loop, mailbox
-    found: Mailbox = _RECENT.mailbox
-    return found
-
-
 def submit(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> KernelFuture:
-    """See `Kernel.submit`."""
-    job = _FutureJob(kernel, args, options)
-    if is_small(kernel, args, options):
+    """Start a call on another thread, or make it at once if it is small. See `Kernel.submit`."""
+    job = FutureJob(kernel, args, options)
+    if runs_inline(kernel, args, options):
         job.run()
     else:
-        THREADS.wait_and_offer(job, PATIENCE)
+        _executor.EXECUTOR.put(job, QUEUE_TIMEOUT_S)
     return job.future
-
-
-async def aio(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """See `Kernel.aio`."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:  # another library's loop, then
-        from mojoview.flow.asynchronous.trio_backend import call
-
-        return await call(kernel, args, options)
-    mailbox = _mailbox_for(loop)
-    if is_small(kernel, args, options):
-        now = time.perf_counter()
-        if now - mailbox.turn > TURN:
-            await asyncio.sleep(0)  # the others' turn
-            mailbox.turn = time.perf_counter()
-        return kernel(*args, **options)
-    future = loop.create_future()
-    job = LoopJob(kernel, args, options, mailbox, future)
-    while not THREADS.offer(job):
-        room = loop.create_future()
-        wake = functools.partial(mailbox.post, room, None, None)
-        if THREADS.offer(job, wake):
-            break
-        try:
-            await room
-        except BaseException:
-            THREADS.withdraw(wake)
-            raise
-    try:
-        return await future
-    except asyncio.CancelledError:
-        job.dropped = True
-        raise

@@ -1,27 +1,28 @@
-/* Where one thread waits for its next job, without the GIL, and without a system call where it has only just sat down. */
-#ifndef MOJOVIEW_SEAT_H
-#define MOJOVIEW_SEAT_H
+/* A place for one thread to wait for its next job: without the GIL, and without a system call if the job comes soon. */
+#ifndef MOJOVIEW_PARKER_H
+#define MOJOVIEW_PARKER_H
 
 #include "../../memory/spin.h"
 
 #include "../../memory/futex_wait.h"
 
-typedef struct mv_seat {
-    _Atomic uint64_t jobs; /* that it was given */
+typedef struct mv_parker {
+    _Atomic uint64_t jobs; /* handed to the thread so far */
     _Atomic uint32_t sleepers;
     mv_spin spin;
-} mv_seat;
+} mv_parker;
 
-static inline void mv_seat_call(mv_seat *seat) {
-    atomic_fetch_add_explicit(&seat->jobs, 1, memory_order_release); /* REL: with the job */
-    mv_unpark(&seat->jobs, &seat->sleepers);
+/* Count a job that was handed over, and wake the thread. */
+static inline void mv_parker_notify(mv_parker *parker) {
+    atomic_fetch_add_explicit(&parker->jobs, 1, memory_order_release); /* REL: publishes the job */
+    mv_unpark(&parker->jobs, &parker->sleepers);
 }
 
-/* Until the job after the first `seen` is there. No sleep is longer than a minute without a look. */
-static inline void mv_seat_wait(mv_seat *seat, uint64_t seen, int alone) {
-    if (!alone && mv_spin_wait(&seat->spin, &seat->jobs, seen)) return;
-    while (atomic_load_explicit(&seat->jobs, memory_order_acquire) == seen) /* ACQ: with the job */
-        (void)mv_park(&seat->jobs, seen, &seat->sleepers, 0, INT64_C(60000000000));
+/* Block until more than `seen` jobs were handed over; re-check at least every 60 s. Spinning cannot help on one core. */
+static inline void mv_parker_wait(mv_parker *parker, uint64_t seen, int one_core) {
+    if (!one_core && mv_spin_wait(&parker->spin, &parker->jobs, seen)) return;
+    while (atomic_load_explicit(&parker->jobs, memory_order_acquire) == seen) /* ACQ: the job */
+        (void)mv_park(&parker->jobs, seen, &parker->sleepers, 0, INT64_C(60000000000));
 }
 
 #endif

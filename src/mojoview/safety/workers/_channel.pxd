@@ -1,30 +1,39 @@
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from mojoview.memory.abi cimport mv_value
 
 
 cdef extern from "safety/workers/channel.h" nogil:
+    enum:
+        MV_CHANNEL_VALUES
+    ctypedef struct mv_crash_frame:
+        uint64_t pc, base
+        char module[1]  # the C compiler knows the lengths
+        char name[1]
     ctypedef struct mv_crash:
-        uint64_t begun
-        uint64_t refused
-        uint64_t arena
-    ctypedef struct mv_letter:
+        uint64_t calls_started, failed_alloc, arena
+        uint32_t state
+        int32_t signal, code, access
+        uint64_t address, pc
+        uint32_t frames
+        mv_crash_frame *frame
+    ctypedef struct mv_message:
         uint32_t count
-        int64_t word
+        int64_t tag
         uint8_t kind[16]
         mv_value value[15]
     ctypedef struct mv_spin:
         pass
-    ctypedef struct mv_post:
+    ctypedef struct mv_channel:
         mv_crash crash
-        mv_letter request, answer
+        mv_message request, reply
 
 
-cdef class Post:
-    cdef mv_post *post
-    cdef mv_letter *out      # to the other side
-    cdef mv_letter *into     # from it
-    cdef uint64_t seen       # letters from it
-    cdef int channel
-    cdef mv_spin spin        # of mv_post_wait(), as is the next
-    cdef int asleep
+cdef class Channel:
+    cdef mv_channel *memory
+    cdef mv_message *outgoing
+    cdef mv_message *incoming
+    cdef uint64_t seen       # messages received
+    cdef int socket
+    cdef mv_spin spin        # of mv_channel_wait(), as is the next
+    cdef int polling

@@ -1,56 +1,67 @@
-"""The post between a worker and its parent: letters in memory that both map (`post.h`)."""
+"""The channel between a worker process and its parent, and the crash record beside it in the same shared memory."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR, ETIMEDOUT
-from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint64_t, uintptr_t
 
+import errno
 import os
 
-from mojoview.memory.errors import KernelError, PeerGone, WaitTimeout
+from mojoview.memory.errors import KernelError, PeerGone, SegmentError, WaitTimeout
 
 
 cdef extern from "safety/workers/channel.h" nogil:
     enum:
-        MV_POST_VALUES
-        MV_POST_LONG
-        MV_POST_NOTHING
-        MV_POST_FLOAT
-        MV_POST_INT
-        MV_POST_UINT
-        MV_POST_BOOL
-    int mv_post_send(mv_letter *letter, int channel)
-    int mv_post_wait(mv_letter *letter, int channel, uint64_t seen, mv_spin *spin, uint64_t deadline, int *asleep)
+        MV_CHANNEL_OUT_OF_LINE
+        MV_CHANNEL_NONE
+        MV_CHANNEL_FLOAT
+        MV_CHANNEL_INT
+        MV_CHANNEL_UINT
+        MV_CHANNEL_BOOL
+        MV_CRASH_FRAMES
+        MV_CRASH_MODULE
+        MV_CRASH_NAME
+    int mv_channel_send(mv_message *message, int socket)
+    int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline, int *polling)
+    int mv_crash_install(int fd)
     uint64_t mv_os_monotonic()
+
+cdef extern from "<string.h>" nogil:
+    size_t strnlen(const char *text, size_t most)
 
 cdef extern from "<sys/mman.h>" nogil:
     void *mmap(void *address, size_t nbytes, int protection, int flags, int fd, int64_t offset)
     int munmap(void *address, size_t nbytes)
+    int mprotect(void *address, size_t nbytes, int protection)
     void *MAP_FAILED
     enum:
         MAP_SHARED
+        PROT_NONE
         PROT_READ
         PROT_WRITE
 
-LONG = MV_POST_LONG
-POST_BYTES = sizeof(mv_post)
-cdef bint ALONE = (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) == 1  # to look is in vain then
+OUT_OF_LINE = MV_CHANNEL_OUT_OF_LINE
+CHANNEL_BYTES = sizeof(mv_channel)
+NO_ACCESS, READ, READ_WRITE = PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE
+# Spinning cannot help on one core.
+cdef bint ONE_CORE = (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) == 1
 
 
 @cython.final
-cdef class Post:
-    """Post(fd, channel, worker)
+cdef class Channel:
+    """Channel(fd, socket, worker)
 
-    One side of the post.
+    One end of the channel between a worker and its parent.
 
     Parameters
     ----------
     fd : int
-        A file of POST_BYTES. Borrowed; it may be closed afterwards.
-    channel : int
-        A connected stream socket, for what does not fit into a letter and for sleeping. Borrowed, while this lives.
+        A file of CHANNEL_BYTES. Borrowed; it may be closed afterwards.
+    socket : int
+        A connected stream socket, for payloads out of line and for wake-ups. Borrowed for the life of this object.
     worker : bool
-        Whether this is the worker's side.
+        Whether this is the worker's end.
 
     Raises
     ------
@@ -59,31 +70,31 @@ cdef class Post:
 
     Notes
     -----
-    Thread safety: one thread at a time. Each side sends in turn.
+    Thread safety: one thread at a time. The two ends send in turn.
     """
 
-    def __cinit__(self, int fd, int channel, bint worker):
-        cdef void *at = mmap(NULL, sizeof(mv_post), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+    def __cinit__(self, int fd, int socket, bint worker):
+        cdef void *at = mmap(NULL, sizeof(mv_channel), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
         if at == MAP_FAILED:
-            raise KernelError("worker: its post cannot be mapped")
-        self.post, self.channel = <mv_post *>at, channel
-        self.into, self.out = &self.post.answer, &self.post.request
+            raise KernelError("worker: its channel cannot be mapped")
+        self.memory, self.socket = <mv_channel *>at, socket
+        self.incoming, self.outgoing = &self.memory.reply, &self.memory.request
         if worker:
-            self.into, self.out = self.out, self.into
+            self.incoming, self.outgoing = self.outgoing, self.incoming
 
     def __dealloc__(self):
-        if self.post is not NULL:
-            munmap(self.post, sizeof(mv_post))
+        if self.memory is not NULL:
+            munmap(self.memory, sizeof(mv_channel))
 
-    def send(self, int64_t word, tuple values=()):
-        """send(word, values=())
+    def send(self, int64_t tag, tuple values=()):
+        """send(tag, values=())
 
-        Sends a letter, unless a value is of no kind that fits.
+        Send a message, unless a value has a type that does not fit into one.
 
         Parameters
         ----------
-        word : int
-            LONG where a message follows through the socket.
+        tag : int
+            OUT_OF_LINE if a payload follows on the socket.
         values : tuple of float, int, bool or None
 
         Returns
@@ -95,33 +106,33 @@ cdef class Post:
         ------
         PeerGone
         """
-        cdef mv_letter *letter = self.out
+        cdef mv_message *message = self.outgoing
         cdef Py_ssize_t k, count = len(values)
-        if count > MV_POST_VALUES:
+        if count > MV_CHANNEL_VALUES:
             return False
         for k in range(count):
             value = values[k]
             if value is None:
-                letter.kind[k] = MV_POST_NOTHING
+                message.kind[k] = MV_CHANNEL_NONE
             elif type(value) is float:
-                letter.kind[k], letter.value[k].f64 = MV_POST_FLOAT, value
+                message.kind[k], message.value[k].f64 = MV_CHANNEL_FLOAT, value
             elif type(value) is bool:
-                letter.kind[k], letter.value[k].i64 = MV_POST_BOOL, value is True
+                message.kind[k], message.value[k].i64 = MV_CHANNEL_BOOL, value is True
             elif type(value) is not int or not INT64_MIN <= value <= UINT64_MAX:
                 return False
             elif value <= INT64_MAX:
-                letter.kind[k], letter.value[k].i64 = MV_POST_INT, value
+                message.kind[k], message.value[k].i64 = MV_CHANNEL_INT, value
             else:
-                letter.kind[k], letter.value[k].u64 = MV_POST_UINT, value
-        letter.word, letter.count = word, count
-        if mv_post_send(letter, self.channel):
-            raise PeerGone("the other side of the post is gone")
+                message.kind[k], message.value[k].u64 = MV_CHANNEL_UINT, value
+        message.tag, message.count = tag, count
+        if mv_channel_send(message, self.socket):
+            raise PeerGone("the channel to the other process is closed")
         return True
 
     def receive(self, timeout):
         """receive(timeout)
 
-        The next letter's word; its values are `values()`.
+        Wait for the next message and return its tag; `values()` returns its values.
 
         Parameters
         ----------
@@ -139,77 +150,138 @@ cdef class Post:
 
         Notes
         -----
-        The GIL is let go; Ctrl-C is seen.
+        Releases the GIL; Ctrl-C interrupts the wait.
         """
         cdef int rc = -1
         cdef uint64_t deadline = UINT64_MAX
+        cdef mv_spin *spin = NULL if ONE_CORE else &self.spin
         if timeout is not None:
             deadline = mv_os_monotonic() + <uint64_t>(<double>timeout * 1e9)
         while rc:
             with nogil:
-                rc = mv_post_wait(self.into, self.channel, self.seen, NULL if ALONE else &self.spin, deadline, &self.asleep)
+                rc = mv_channel_wait(self.incoming, self.socket, self.seen, spin, deadline, &self.polling)
             if rc == -ETIMEDOUT:
-                raise WaitTimeout(f"no letter came within {timeout} s")
+                raise WaitTimeout(f"no message came within {timeout} s")
             if rc == -EINTR:
                 PyErr_CheckSignals()
             elif rc:
-                raise PeerGone("the other side of the post is gone")
+                raise PeerGone("the channel to the other process is closed")
         self.seen += 1
-        return self.into.word
+        return self.incoming.tag
 
     def values(self):
         """values()
 
-        The values of the letter that was received last, in a list.
+        Return the values of the message that was received last, in a list.
 
         Raises
         ------
         PeerGone
-            No writer of letters has written them.
+            The message is malformed.
         """
-        cdef mv_letter *letter = self.into
+        cdef mv_message *message = self.incoming
         cdef list values = []
-        cdef uint64_t k, count = letter.count
-        if count > MV_POST_VALUES:
-            raise PeerGone("a letter without sense")
+        cdef uint64_t k, count = message.count
+        if count > MV_CHANNEL_VALUES:
+            raise PeerGone(f"malformed message from the other process: {count} values")
         for k in range(count):
-            kind = letter.kind[k]
-            if kind == MV_POST_NOTHING:
+            kind = message.kind[k]
+            if kind == MV_CHANNEL_NONE:
                 values.append(None)
-            elif kind == MV_POST_FLOAT:
-                values.append(letter.value[k].f64)
-            elif kind == MV_POST_INT:
-                values.append(letter.value[k].i64)
-            elif kind == MV_POST_UINT:
-                values.append(letter.value[k].u64)
-            elif kind == MV_POST_BOOL:
-                values.append(letter.value[k].i64 != 0)
+            elif kind == MV_CHANNEL_FLOAT:
+                values.append(message.value[k].f64)
+            elif kind == MV_CHANNEL_INT:
+                values.append(message.value[k].i64)
+            elif kind == MV_CHANNEL_UINT:
+                values.append(message.value[k].u64)
+            elif kind == MV_CHANNEL_BOOL:
+                values.append(message.value[k].i64 != 0)
             else:
-                raise PeerGone("a letter without sense")
+                raise PeerGone(f"malformed message from the other process: a value of kind {kind}")
         return values
 
-    @property
-    def begun(self):
-        """Calls that the worker has begun."""
-        return self.post.crash.begun
+    def start_call(self):
+        """start_call()
 
-    def begin(self):
-        """begin()
-
-        The worker begins a call.
+        Count a call that the worker is about to make.
         """
-        self.post.crash.begun += 1
+        self.memory.crash.calls_started += 1
 
-    def forget_refusals(self):
-        """forget_refusals()
+    def set_arena(self, uint64_t address):
+        """set_arena(address)
 
-        Allocations that the worker was refused before now do not count.
+        Record the address at which the worker maps the arrays of its calls.
         """
-        self.post.crash.refused = 0
+        self.memory.crash.arena = address
 
-    def tell_arena(self, uint64_t address):
-        """tell_arena(address)
+    def crash_record(self):
+        """crash_record()
 
-        Where the worker has mapped the arrays of its calls.
+        Return the crash record as it is in shared memory.
+
+        Returns
+        -------
+        tuple
+            (failed_alloc, arena, state, signal, code, access, address, pc, frames), with one (pc, base, module, name)
+            for each frame. `parse_report()` interprets it.
+
+        Notes
+        -----
+        A faulty kernel may have overwritten the record: numbers are arbitrary, and `module` and `name` arbitrary bytes
+        of bounded length.
         """
-        self.post.crash.arena = address
+        cdef mv_crash *c = &self.memory.crash
+        cdef mv_crash_frame *f
+        cdef int k
+        frames = []
+        for k in range(min(c.frames, <uint32_t>MV_CRASH_FRAMES)):
+            f = &c.frame[k]
+            frames.append((f.pc, f.base, bounded(f.module, MV_CRASH_MODULE), bounded(f.name, MV_CRASH_NAME)))
+        return c.failed_alloc, c.arena, c.state, c.signal, c.code, c.access, c.address, c.pc, frames
+
+
+cdef bytes bounded(const char *text, size_t most):
+    """Return the text up to its NUL, or its first `most` bytes."""
+    return text[:strnlen(text, most)]
+
+
+def install_crash_handler(int fd):
+    """install_crash_handler(fd)
+
+    Make a fatal signal leave a crash record in the file of a channel.
+
+    Parameters
+    ----------
+    fd : int
+        Borrowed; it may be closed afterwards.
+
+    Raises
+    ------
+    KernelError
+        The file cannot be mapped, or a handler cannot be installed.
+
+    Notes
+    -----
+    Thread safety: once per process, on the main thread, before others start.
+    """
+    cdef int rc = mv_crash_install(fd)
+    if rc < 0:
+        raise KernelError(f"worker: installing the crash handler: {os.strerror(-rc)}")
+
+
+def protect_pages(uint64_t address, int64_t nbytes, int protection):
+    """protect_pages(address, nbytes, protection)
+
+    Set the protection of whole pages of this process to NO_ACCESS, READ or READ_WRITE.
+
+    Raises
+    ------
+    SegmentError
+        They are not mapped, or the system refuses.
+
+    Notes
+    -----
+    Thread safety: any thread.
+    """
+    if mprotect(<void *><uintptr_t>address, nbytes, protection) < 0:
+        raise SegmentError(errno.ENOMEM, f"protecting {nbytes} bytes at {address:#x}: the system refuses")

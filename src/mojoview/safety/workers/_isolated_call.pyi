@@ -1,5 +1,5 @@
 from typing import Any
 
-from mojoview.safety._arguments import Call
+from mojoview.safety._bound_call import BoundCall
 
-def run_isolated(call: Call, timeout: float | None, limit: int | None, strict: bool, finite: bool) -> Any: ...
+def run_isolated(call: BoundCall, timeout: float | None, limit: int | None, strict: bool, finite: bool) -> Any: ...

@@ -1,49 +1,49 @@
-"""Calls in a worker process: arrays copied into shared memory, and back only when the kernel has done its work."""
+"""Calls in a worker process: arrays are copied into shared memory, and outputs back only after the call succeeded."""
 
-from mojoview.safety._arguments cimport Argument, Call
-from mojoview.safety.workers._channel cimport Post
+from mojoview.safety._bound_call cimport Argument, BoundCall
+from mojoview.safety.workers._channel cimport Channel
 
 import sys
 import time
 
-from mojoview.safety.workers.arena import FILLER as _FILLER, is_fortran, place_arrays
-from mojoview.safety.workers.worker_pool import CREW
-from mojoview.safety.workers.errors import death, lateness
-from mojoview.safety.strict import check_finite, guard_error
-from mojoview.safety.workers.kernel_reference import Reported, passport_of
 from mojoview.calls._prepared import error_of
 from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import MojoSafetyError
+from mojoview.safety.strict import check_finite, guard_error
+from mojoview.safety.workers.arena import GUARD_PATTERN as _GUARD_PATTERN, is_fortran, place_arrays
+from mojoview.safety.workers.errors import crash_error, timeout_error
+from mojoview.safety.workers.kernel_reference import KernelStatus, reference_to
+from mojoview.safety.workers.worker_pool import POOL
 
 cdef enum:
-    MOST_ROUTES = 64
-    ATTEMPTS = 3  # at handing a call to a worker that turns out to be dead before it begins
+    MAX_PLANS = 64   # per worker
+    MAX_ATTEMPTS = 3  # to make a call, if workers die before it starts
 
 
-cdef class _Route:
-    """What a worker and its memory keep for calls of one kernel on arrays of the same shapes."""
-    cdef int number         # the worker's name for it
-    cdef bint known         # whether the worker has made such a call
-    cdef object layout      # where the copies lie
-    cdef tuple places       # what the worker is told of the arrays
-    cdef list copies        # ndarrays in shared memory
-    cdef list slacks        # with safety="strict" what lies before the copies
+cdef class _CallPlan:
+    """Calls of one kernel on arrays of the same shapes, by one worker."""
+    cdef int number         # names the plan in messages to the worker
+    cdef bint registered    # whether the worker has it
+    cdef object layout
+    cdef tuple arrays       # description of the arrays for the worker
+    cdef list windows       # ndarrays in shared memory, one for each copy
+    cdef list guards        # with safety="strict" the guard bytes before each copy
 
 
-def run_isolated(Call call not None, timeout, limit, bint strict, bint finite):
+def run_isolated(BoundCall call not None, timeout, limit, bint strict, bint finite):
     """run_isolated(call, timeout, limit, strict, finite)
 
-    A call in a worker process. The caller's arrays change only where everything was in order.
+    Make a call in a worker process. The caller's arrays change only if it succeeds.
 
     Parameters
     ----------
-    call : Call
+    call : BoundCall
     timeout : float or None
         Seconds.
     limit : int or None
         Bytes that the kernel may allocate.
     strict : bool
-        Whether the copies lie between pages that nobody may touch.
+        Whether to place the copies between inaccessible pages.
     finite : bool
         Whether NaN and infinities are an error.
 
@@ -62,122 +62,125 @@ def run_isolated(Call call not None, timeout, limit, bint strict, bint finite):
     Thread safety: any thread.
     """
     cdef int attempt
-    for attempt in range(1, ATTEMPTS + 1):
-        worker = CREW.take(None if timeout is None else time.monotonic() + timeout, call.kernel.name)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        worker = POOL.acquire(None if timeout is None else time.monotonic() + timeout, call.kernel.name)
         try:
-            reply = ask(worker, call, timeout, limit, strict, finite, attempt < ATTEMPTS)
+            reply = call_worker(worker, call, timeout, limit, strict, finite, attempt < MAX_ATTEMPTS)
         except BaseException:
-            CREW.discard(worker)
+            POOL.discard(worker)
             raise
         if reply is not None:
-            CREW.give_back(worker)
+            POOL.release(worker)
             break
-        CREW.discard(worker)
+        POOL.discard(worker)
     done, value = reply
     if done:
         return call.result(value)
-    raise with_kernel_message(error_of(call.kernel, *value.args) if type(value) is Reported else value, call.message)
+    error = error_of(call.kernel, *value.args) if type(value) is KernelStatus else value
+    raise with_kernel_message(error, call.message)
 
 
-cdef tuple ask(object worker, Call call, object timeout, object limit, bint strict, bint finite, bint again):
-    """Whether the worker's call was good, and its result or exception; None if it died before it began, with `again`."""
-    cdef Argument region
-    cdef _Route route
-    cdef Post post = worker.post
-    cdef list regions = call.arguments if not call.masked else with_masks(call)
+cdef tuple call_worker(
+    object worker, BoundCall call, object timeout, object limit, bint strict, bint finite, bint retry
+):
+    """Return whether the call succeeded, and its result or exception; with `retry` None if the worker died before it."""
+    cdef Argument copy
+    cdef _CallPlan plan
+    cdef Channel channel = worker.channel
+    cdef list copies = call.arguments if not call.masked else with_masks(call)
     cdef Py_ssize_t k
-    passport = passport_of(call.kernel)
-    route = route_for(worker, passport.key, call, regions, strict)
-    for k in range(len(regions)):
-        route.copies[k][...] = (<Argument>regions[k]).array
-    for slack in route.slacks:
-        slack[:] = _FILLER
-    post.post.crash.refused = 0
-    begun = post.post.crash.begun
+    reference = reference_to(call.kernel)
+    plan = plan_for(worker, reference.key, call, copies, strict)
+    for k in range(len(copies)):
+        plan.windows[k][...] = (<Argument>copies[k]).array
+    for guard in plan.guards:
+        guard[:] = _GUARD_PATTERN
+    channel.memory.crash.failed_alloc = 0
+    started = channel.memory.crash.calls_started
     try:
-        if not (route.known and limit is None and not call.options and post.send(route.number, call.scalars)):
-            news = None if passport.key in worker.kernels else passport
-            details = passport.key, news, route.places, len(call.values), call.prepared, route.layout.pages
-            worker.ask(timeout, (route.number, details, list(call.scalars), call.options, limit))
-        done, value = worker.answer(timeout)
+        if not (plan.registered and limit is None and not call.options and channel.send(plan.number, call.scalars)):
+            new = None if reference.key in worker.kernels else reference
+            details = reference.key, new, plan.arrays, len(call.values), call.prepared, plan.layout.pages
+            worker.send_request(timeout, (plan.number, details, list(call.scalars), call.options, limit))
+        done, value = worker.receive_reply(timeout)
     except TimeoutError:
-        raise lateness(call.kernel.name, timeout, worker.stop_and_look(), worker.output()) from None
+        raise timeout_error(call.kernel.name, timeout, worker.abort_and_report(), worker.output()) from None
     except (EOFError, ConnectionError):
-        status, record = worker.reap(), worker.autopsy()
-        if again and record.begun == begun and record.signal == 0:  # killed before it began: the call is as good as new
-            return None
-        raise death(call.kernel.name, status, record, worker.output(), regions, route.layout, limit) from None
+        status, report = worker.wait_exit(), worker.crash_report()
+        if retry and channel.memory.crash.calls_started == started and report.signal == 0:
+            return None  # the worker died before starting: safe to retry
+        raise crash_error(call.kernel.name, status, report, worker.output(), copies, plan.layout, limit) from None
     printed = worker.output()
     if printed:
         print(printed, end="", file=sys.stdout)
-    for k, slack in enumerate(route.slacks):
-        region = regions[k]
-        if region.writes and (slack != _FILLER).any():
-            raise guard_error(call.kernel.name, f"it wrote before the memory of argument '{region.name}'", region.name)
+    for k, guard in enumerate(plan.guards):
+        copy = copies[k]
+        if copy.writes and (guard != _GUARD_PATTERN).any():
+            raise guard_error(call.kernel.name, f"it wrote before the memory of argument '{copy.name}'", copy.name)
     if not done:
-        for k, region in enumerate(regions):
-            if region.array is call.message:
-                region.array[...] = route.copies[k]
+        for k, copy in enumerate(copies):
+            if copy.array is call.message:
+                copy.array[...] = plan.windows[k]
         return False, value
-    if not route.known:  # what it was told it has understood
-        route.known, worker.new_arena = True, False
-        worker.kernels.add(passport.key)
+    if not plan.registered:
+        plan.registered, worker.new_arena = True, False
+        worker.kernels.add(reference.key)
     if finite:
-        written = [(region.name, route.copies[k]) for k, region in enumerate(regions) if region.writes]
+        written = [(copy.name, plan.windows[k]) for k, copy in enumerate(copies) if copy.writes]
         try:
             check_finite(call.kernel.name, value, written)
         except MojoSafetyError as error:
             return False, error
-    for k in range(len(regions)):
-        region = regions[k]
-        if region.writes:
-            region.array[...] = route.copies[k]
+    for k in range(len(copies)):
+        copy = copies[k]
+        if copy.writes:
+            copy.array[...] = plan.windows[k]
     return True, value
 
 
-cdef list with_masks(Call call):
-    """The arrays of a call, each mask after the array that it belongs to."""
+cdef list with_masks(BoundCall call):
+    """Return the array arguments, each followed by its mask."""
     cdef Argument argument
-    regions = []
+    copies = []
     for argument in call.arguments:
-        regions.append(argument)
+        copies.append(argument)
         if argument.mask is not None:
-            regions.append(Argument(argument.at, argument.name, False, argument.mask))
-    return regions
+            copies.append(Argument(argument.index, argument.name, False, argument.mask))
+    return copies
 
 
-cdef _Route route_for(object worker, object kernel, Call call, list regions, bint strict):
-    """Where the copies lie. Remembered for calls of the same shapes."""
+cdef _CallPlan plan_for(object worker, object kernel, BoundCall call, list copies, bint strict):
+    """Return the worker's plan for calls of these shapes; if there is none, make it."""
     cdef Argument argument
-    cdef _Route route
+    cdef _CallPlan plan
     cdef Py_ssize_t k
     parts = [kernel, strict]
     for argument in call.arguments:
         array = argument.array
-        parts.append(argument.at)
+        parts.append(argument.index)
         if argument.mask is not None:
             parts.append(argument.mask.strides)
         parts.append(array.shape)
         parts.append(array.dtype)
         parts.append(array.strides)
     key = tuple(parts)
-    route = (<dict>worker.routes).get(key)
-    if route is not None:
-        return route
-    route = _Route.__new__(_Route)
-    route.layout = place_arrays(regions, strict)
-    places, k = [], 0
+    plan = (<dict>worker.plans).get(key)
+    if plan is not None:
+        return plan
+    plan = _CallPlan.__new__(_CallPlan)
+    plan.layout = place_arrays(copies, strict)
+    placements, arrays, k = plan.layout.placements, [], 0
     for argument in call.arguments:
-        array, place = argument.array, route.layout.places[k]
-        mask = -1 if argument.mask is None else route.layout.places[k + 1].start
-        places.append((argument.at, place.start, array.shape, array.dtype.str, is_fortran(array), argument.writes, mask))
+        array, start = argument.array, placements[k].start
+        mask = -1 if argument.mask is None else placements[k + 1].start
+        arrays.append((argument.index, start, array.shape, array.dtype.str, is_fortran(array), argument.writes, mask))
         k += 1 if argument.mask is None else 2
-    route.places = tuple(places)
-    arena = worker.require_arena(route.layout.nbytes)  # another arena forgets the routes on the last
-    route.copies = [arena.window(place, (<Argument>regions[k]).array) for k, place in enumerate(route.layout.places)]
-    route.slacks = [arena.slack(place) for place in route.layout.places] if strict else []
-    if len(worker.routes) >= MOST_ROUTES:
-        worker.forget_routes()
-    route.number = len(worker.routes)
-    worker.routes[key] = route
-    return route
+    plan.arrays = tuple(arrays)
+    arena = worker.require_arena(plan.layout.nbytes)  # a new arena drops the plans for the former one
+    plan.windows = [arena.window(place, (<Argument>copies[k]).array) for k, place in enumerate(placements)]
+    plan.guards = [arena.guard_bytes(place) for place in placements] if strict else []
+    if len(worker.plans) >= MAX_PLANS:
+        worker.plans.clear()
+    plan.number = len(worker.plans)
+    worker.plans[key] = plan
+    return plan

@@ -1,4 +1,4 @@
-"""The shared memory of one worker: where the copies of a call's arrays lie, and what lies between them."""
+"""Shared memory of one worker: layout of the copies of a call's arrays, and of the guards between them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 
 from mojoview.sharing.segment import _segment, segments
 
-__all__ = ["Arena", "Array", "Layout", "Place", "Region", "place_arrays"]
+__all__ = ["Arena", "Array", "ArrayCopy", "Layout", "Placement", "is_fortran", "place_arrays"]
 
 PAGE = mmap.PAGESIZE
-START = -(-_segment.HEADER_BYTES // PAGE) * PAGE  # the header has the first page
+START = -(-_segment.HEADER_BYTES // PAGE) * PAGE  # the segment's header has the first page
 ALIGNMENT = 64
-SMALLEST = 1 << 20
-FILLER = 0xA5
+MIN_BYTES = 1 << 20
+GUARD_PATTERN = 0xA5
 
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-class Region(Protocol):
-    """What the arena holds a copy of: an array, or the mask of one."""
+class ArrayCopy(Protocol):
+    """An array, or the mask of one, that the arena holds a copy of."""
 
     @property
     def array(self) -> Array: ...
@@ -35,53 +35,54 @@ class Region(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a copy lies, in bytes from the start of the file; `low` and `high` bound what is reserved for it."""
+class Placement:
+    """Extent of a copy and of the pages reserved for it, in bytes from the start of the file."""
 
     start: int
     end: int
-    low: int
-    high: int
+    reserved_start: int
+    reserved_end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of all copies, and how much memory they take.
+    """Placements of all copies of a call.
 
     Attributes
     ----------
-    places : tuple of Place
+    placements : tuple of Placement
     nbytes : int
         From the start of the file.
     pages : tuple of (int, int, bool)
-        With guards: start and length of the pages of each copy, and whether they may be written. All others are closed.
+        With guards: start and length of the pages of each copy, and whether they may be written. All others are
+        inaccessible.
     """
 
-    places: tuple[Place, ...]
+    placements: tuple[Placement, ...]
     nbytes: int
     pages: tuple[tuple[int, int, bool], ...]
 
 
-def _up(number: int, step: int) -> int:
+def _round_up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def place_arrays(regions: Sequence[Region], guards: bool) -> Layout:
-    """Side by side on cache lines; with `guards` each ends with its last page, between pages that nobody may touch."""
-    places, pages, at = [], [], START
-    for region in regions:
-        nbytes = region.array.nbytes
+def place_arrays(copies: Sequence[ArrayCopy], guards: bool) -> Layout:
+    """Lay out copies on cache lines, or with `guards` each at the end of its own pages, between inaccessible pages."""
+    placements, pages, at = [], [], START
+    for copy in copies:
+        nbytes = copy.array.nbytes
         if not guards:
-            places.append(Place(at, at + nbytes, at, at + nbytes))
-            at += _up(nbytes, ALIGNMENT)
+            placements.append(Placement(at, at + nbytes, at, at + nbytes))
+            at += _round_up(nbytes, ALIGNMENT)
             continue
-        low = at + PAGE
-        high = low + _up(nbytes, PAGE)
-        places.append(Place(high - nbytes, high, low, high))
+        start = at + PAGE
+        end = start + _round_up(nbytes, PAGE)
+        placements.append(Placement(end - nbytes, end, start, end))
         if nbytes:
-            pages.append((low, high - low, region.writes))
-        at = high
-    return Layout(tuple(places), at + (PAGE if guards else 0), tuple(pages))
+            pages.append((start, end - start, copy.writes))
+        at = end
+    return Layout(tuple(placements), at + (PAGE if guards else 0), tuple(pages))
 
 
 class Arena:
@@ -95,30 +96,32 @@ class Arena:
     Raises
     ------
     ShmFullError
-        There is no room.
+        There is not enough memory.
     """
 
     def __init__(self, nbytes: int):
-        payload = max(SMALLEST, 1 << (nbytes - 1).bit_length()) - _segment.HEADER_BYTES
+        payload = max(MIN_BYTES, 1 << (nbytes - 1).bit_length()) - _segment.HEADER_BYTES
         self.segment = segments.commit_segment(
             segments.create_segment(_segment.ARRAY, payload, dtype="u1", shape=(payload,))
         )
         self.nbytes = _segment.HEADER_BYTES + payload
         self.memory = mmap.mmap(self.segment.fileno(), self.nbytes)
 
-    def window(self, place: Place, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The copy's memory as an array of the same shape, dtype and order. Borrows the mapping."""
-        return np.ndarray(array.shape, array.dtype, self.memory, place.start, order="F" if is_fortran(array) else "C")
+    def window(self, placement: Placement, array: Array) -> Array:
+        """Return the memory of a copy as an array of the same shape, dtype and order. Borrows the mapping."""
+        order = "F" if is_fortran(array) else "C"
+        return np.ndarray(array.shape, array.dtype, self.memory, placement.start, order=order)
 
-    def slack(self, place: Place) -> np.ndarray[Any, Any]:
-        """The bytes between the first page's start and the copy: no page guards them, a pattern does."""
-        return np.frombuffer(self.memory, np.uint8, place.start - place.low, place.low)
+    def guard_bytes(self, placement: Placement) -> Array:
+        """Return the bytes between the start of the first page and the copy, which no inaccessible page guards."""
+        nbytes = placement.start - placement.reserved_start
+        return np.frombuffer(self.memory, np.uint8, nbytes, placement.reserved_start)
 
     def close(self) -> None:
-        """Gives the memory back, as soon as no array is left that borrows it."""
+        """Release the memory, as soon as no array borrows it."""
         segments.close_segment(self.segment)
         del self.memory
 
 
-def is_fortran(array: np.ndarray[Any, Any]) -> bool:
+def is_fortran(array: Array) -> bool:
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)

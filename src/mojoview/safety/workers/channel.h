@@ -1,89 +1,94 @@
-/* What a worker and its parent say to each other: one letter each way in memory that both map, and a socket beside it.
+/* Request/response channel between a worker process and its parent: one message slot per direction in shared memory,
+ * and a socket for larger payloads and for wake-ups.
  *
- * A letter is a number, and up to MV_POST_VALUES scalars; what does not fit follows it through the socket (MV_POST_LONG).
- * A reader looks at the memory for a short while, then says that it sleeps and waits at the socket, where the writer
- * leaves one byte for it. So a death is noticed at once, as the end of the socket, and a quick answer costs no system
- * call. What lies in the letter may be the work of a wild kernel: it is read as numbers, each of which is looked at. */
-#ifndef MOJOVIEW_POST_H
-#define MOJOVIEW_POST_H
+ * A message is a tag and up to MV_CHANNEL_VALUES scalars; the tag MV_CHANNEL_OUT_OF_LINE announces a payload on the
+ * socket. A reader spins on the slot for a short while, then marks itself as waiting and polls the socket, where the
+ * writer sends one byte to wake it. A quick answer therefore costs no system call, and the death of the other process
+ * is noticed at once as the end of the socket. A faulty kernel may have overwritten the slot, so every field is
+ * validated when it is read. */
+#ifndef MOJOVIEW_CHANNEL_H
+#define MOJOVIEW_CHANNEL_H
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "../../memory/abi.h"
-#include "crash.h"
 #include "../../memory/spin.h"
+#include "crash.h"
 
-#ifndef MSG_NOSIGNAL /* then SIGPIPE must be ignored, as Python does */
+#ifndef MSG_NOSIGNAL /* where it is missing, SIGPIPE must be ignored, as Python does */
 #define MSG_NOSIGNAL 0
 #endif
 
-enum { MV_POST_VALUES = 15, MV_POST_LONG = -1 };
-enum { MV_POST_NOTHING = 0, MV_POST_FLOAT, MV_POST_INT, MV_POST_UINT, MV_POST_BOOL };
+enum { MV_CHANNEL_VALUES = 15, MV_CHANNEL_OUT_OF_LINE = -1 };
+enum { MV_CHANNEL_NONE = 0, MV_CHANNEL_FLOAT, MV_CHANNEL_INT, MV_CHANNEL_UINT, MV_CHANNEL_BOOL };
 
-typedef struct mv_letter { /* in one direction */
-    _Alignas(64) _Atomic uint64_t number; /* letters so far */
-    _Atomic uint32_t sleeps;              /* whether its reader waits at the socket */
-    uint32_t count;                       /* of values */
-    int64_t word;
-    uint8_t kind[MV_POST_VALUES + 1];
-    mv_value value[MV_POST_VALUES];
-} mv_letter;
+typedef struct mv_message {                 /* the slot of one direction */
+    _Alignas(64) _Atomic uint64_t sequence; /* messages sent so far */
+    _Atomic uint32_t reader_waits;          /* 1 while the reader polls the socket */
+    uint32_t count;                         /* of values */
+    int64_t tag;
+    uint8_t kind[MV_CHANNEL_VALUES + 1];
+    mv_value value[MV_CHANNEL_VALUES];
+} mv_message;
 
-typedef struct mv_post { /* the whole file that a worker and its parent map */
+typedef struct mv_channel { /* the file that both processes map */
     mv_crash crash;
-    mv_letter request, answer;
-} mv_post;
+    mv_message request, reply;
+} mv_channel;
 
-/* The letter is written: its reader may have it. 0, or -errno where nobody is there. */
-static inline int mv_post_send(mv_letter *letter, int channel) {
-    uint64_t number = atomic_load_explicit(&letter->number, memory_order_relaxed); /* RLX: this side alone writes it */
-    atomic_store_explicit(&letter->number, number + 1, memory_order_release); /* REL: the letter, and the arrays */
-    atomic_thread_fence(memory_order_seq_cst); /* SC: the number comes before the look for a sleeper (parking.h) */
-    if (atomic_load_explicit(&letter->sleeps, memory_order_relaxed) == 0) /* RLX: the fence orders it */
+/* Publish the message that was written into the slot. 0, or -errno if the socket is closed. */
+static inline int mv_channel_send(mv_message *message, int socket) {
+    uint64_t sequence = atomic_load_explicit(&message->sequence, memory_order_relaxed); /* RLX: no other writer */
+    atomic_store_explicit(&message->sequence, sequence + 1, memory_order_release);      /* REL: message and arrays */
+    atomic_thread_fence(memory_order_seq_cst); /* SC: the store precedes the check for a waiting reader */
+    if (atomic_load_explicit(&message->reader_waits, memory_order_relaxed) == 0) /* RLX: ordered by the fence */
         return 0;
-    if (atomic_exchange_explicit(&letter->sleeps, 0, memory_order_relaxed) == 0) /* RLX: who takes the word sends the byte */
+    if (atomic_exchange_explicit(&message->reader_waits, 0, memory_order_relaxed) == 0) /* RLX: who clears it, sends */
         return 0;
-    while (send(channel, "", 1, MSG_NOSIGNAL) < 0)
+    while (send(socket, "", 1, MSG_NOSIGNAL) < 0)
         if (errno != EINTR) return -errno;
     return 0;
 }
 
-/* Whether the letter after the one numbered `seen` is there. Any other number is no writer's work, and not waited with. */
-static inline int mv_post_has(const mv_letter *letter, uint64_t seen) {
-    return atomic_load_explicit(&letter->number, memory_order_acquire) == seen + 1; /* ACQ: the letter, and the arrays */
+/* Return whether the message after number `seen` is there. No writer produces another number, so it does not count as
+ * one. */
+static inline int mv_channel_ready(const mv_message *message, uint64_t seen) {
+    return atomic_load_explicit(&message->sequence, memory_order_acquire) == seen + 1; /* ACQ: message and arrays */
 }
 
-/* Waits for the letter after the one numbered `seen`; `deadline` by mv_os_monotonic(). `spin` is NULL where there is one
- * core; `asleep` is the caller's memory between two calls for one letter. 0, -ETIMEDOUT, -EINTR (call again), -EPIPE where
- * the writer is gone. */
-static inline int mv_post_wait(mv_letter *letter, int channel, uint64_t seen, mv_spin *spin, uint64_t deadline, int *asleep) {
-    uint64_t now, left;
-    struct pollfd at = {channel, POLLIN, 0};
+/* Wait for the message after number `seen`; `deadline` is a time of mv_os_monotonic(). `spin` is NULL on one core;
+ * `polling` carries the caller's state between calls for the same message. 0, -ETIMEDOUT, -EINTR (call again), -EPIPE
+ * if the writer is gone. */
+static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline,
+                                  int *polling) {
+    uint64_t now, left_ms;
+    struct pollfd at = {socket, POLLIN, 0};
     char byte;
     ssize_t got;
     int rc;
-    if (!*asleep) {
-        if (spin) (void)mv_spin_wait(spin, &letter->number, seen);
-        if (mv_post_has(letter, seen)) return 0;
-        atomic_store_explicit(&letter->sleeps, 1, memory_order_relaxed); /* RLX: the fence orders it */
-        atomic_thread_fence(memory_order_seq_cst); /* SC: the word comes before the last look */
-        if (mv_post_has(letter, seen) && atomic_exchange_explicit(&letter->sleeps, 0, memory_order_relaxed)) /* RLX: as above */
-            return 0; /* taken back before the writer saw it: no byte will come */
-        *asleep = 1;
+    if (!*polling) {
+        if (spin) (void)mv_spin_wait(spin, &message->sequence, seen);
+        if (mv_channel_ready(message, seen)) return 0;
+        atomic_store_explicit(&message->reader_waits, 1, memory_order_relaxed); /* RLX: ordered by the fence */
+        atomic_thread_fence(memory_order_seq_cst); /* SC: the mark precedes the last check */
+        if (mv_channel_ready(message, seen) &&
+            atomic_exchange_explicit(&message->reader_waits, 0, memory_order_relaxed)) /* RLX: who clears it, sends */
+            return 0; /* cleared before the writer saw it: no byte will come */
+        *polling = 1;
     }
     do {
         now = mv_os_monotonic();
         if (now >= deadline) return -ETIMEDOUT;
-        left = (deadline - now) / 1000000u + 1;
-        rc = poll(&at, 1, left > 1000000u ? 1000000 : (int)left);
+        left_ms = (deadline - now) / 1000000u + 1;
+        rc = poll(&at, 1, left_ms > 1000000u ? 1000000 : (int)left_ms);
         if (rc < 0) return -errno;
     } while (rc == 0);
-    got = recv(channel, &byte, 1, 0);
+    got = recv(socket, &byte, 1, 0);
     if (got < 0) return errno == EINTR || errno == EAGAIN ? -EINTR : -EPIPE;
-    *asleep = 0;
-    return got && mv_post_has(letter, seen) ? 0 : -EPIPE; /* without a letter the byte was none of the writer's */
+    *polling = 0;
+    return got && mv_channel_ready(message, seen) ? 0 : -EPIPE; /* a byte without a message is not the writer's */
 }
 
 #endif

@@ -1,36 +1,31 @@
-/* What a worker process leaves behind when a kernel kills it: signal, address, native stack. Written by the signal handler
- * of the dying process into memory that its parent maps too; read in Python (`autopsy.py`), which knows these offsets. */
+/* The record that a worker process leaves when a kernel kills it: signal, address and native stack. The signal
+ * handler of the dying process writes it into memory that the parent maps too; `Channel.crash_record()` decodes it. */
 #ifndef MOJOVIEW_CRASH_H
 #define MOJOVIEW_CRASH_H
 
 #include <stdint.h>
 
-#define MV_CRASH_FRAMES 40
-#define MV_CRASH_MODULE 256
-#define MV_CRASH_NAME 120
+enum { MV_CRASH_FRAMES = 40, MV_CRASH_MODULE = 256, MV_CRASH_NAME = 120 };
+enum { MV_CRASH_NONE = 0, MV_CRASH_SIGNAL, MV_CRASH_STACK }; /* recorded: nothing, the signal, the stack as well */
+enum { MV_ACCESS_UNKNOWN = 0, MV_ACCESS_READ, MV_ACCESS_WRITE };
 
 typedef struct mv_crash_frame {
-    uint64_t pc, base, symbol; /* the addresses of the code, of its module, and of the symbol before it (or 0) */
+    uint64_t pc, base, symbol; /* addresses of the code, of its module, and of the symbol before it (or 0) */
     char module[MV_CRASH_MODULE], name[MV_CRASH_NAME];
 } mv_crash_frame;
 
 typedef struct mv_crash {
-    uint64_t begun;   /* calls that the worker has begun */
-    uint64_t refused; /* bytes of the last allocation that the system refused, or 0 */
-    uint64_t arena;   /* where it has mapped the arrays of its calls */
-    uint32_t state;   /* 0: alive; 1: the fault is known; 2: the stack is known too */
-    int32_t signal, code, access; /* access: 0 unknown, 1 read, 2 write */
+    uint64_t calls_started; /* by the worker, since it came up */
+    uint64_t failed_alloc;  /* bytes of the last allocation that failed, or 0 */
+    uint64_t arena;         /* address at which the worker maps the arrays of its calls */
+    uint32_t state;
+    int32_t signal, code, access;
     uint64_t address, pc;
     uint32_t frames, unused;
     mv_crash_frame frame[MV_CRASH_FRAMES];
 } mv_crash;
 
-_Static_assert(sizeof(mv_crash_frame) == 400 && sizeof(mv_crash) == 64 + 400 * MV_CRASH_FRAMES, "autopsy.py counts on it");
-
-/* Set by mv_crash_watch(); NULL in every process that is no worker. */
-extern mv_crash *mv_crash_record;
-
-/* Maps the file and installs the handlers; 0 or -errno. For the life of the process. */
-int mv_crash_watch(int fd);
+/* Map the file as the process's record and install the handlers, for the life of the process. 0 or -errno. */
+int mv_crash_install(int fd);
 
 #endif

@@ -1,32 +1,34 @@
-"""What a dead worker left behind, in words: the record of its handler (`crash.h`), the stack with names of its code."""
+"""Crash report: the record left by a worker's signal handler, with a symbolised stack."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import mmap
 import shutil
-import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-__all__ = ["RECORD_BYTES", "Autopsy", "read_record"]
+from mojoview.calls import _kernel, _pool
+from mojoview.compute import _builtin
+from mojoview.safety.workers import _channel
 
-HEAD = struct.Struct("<QQQIiiiQQII")
-FRAME = struct.Struct("<QQQ256s120s")
-FRAMES = 40
-RECORD_BYTES = HEAD.size + FRAMES * FRAME.size
-# Beyond these modules the stack is mojoview's own call and the interpreter.
-OURS = ("_kernel.", "_builtin.", "_pool.")
-HANDLER = "_crash."
+__all__ = ["CrashReport", "StackFrame", "parse_report"]
+
+HANDLER = Path(_channel.__file__).name
+# The extension modules that call kernels: from here outward the stack is mojoview's own and the interpreter's.
+CALLERS = frozenset(Path(module.__file__).name for module in (_kernel, _pool, _builtin))
 SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
-PATIENCE = 5.0  # seconds that the reader of debug information may take
+SYMBOLISER_TIMEOUT_S = 5.0
+
+# What `Channel.crash_record()` returns.
+CrashRecord: TypeAlias = tuple[int, int, int, int, int, int, int, int, list[tuple[int, int, bytes, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """An address of code: in which module, how far from its start, and after which symbol."""
+class StackFrame:
+    """One frame of a native stack: module, offset of the address from its start, symbol before it."""
 
     module: str
     offset: int
@@ -34,51 +36,48 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Autopsy:
-    """The record of one worker.
+class CrashReport:
+    """What is known about the crash of one worker.
 
     Attributes
     ----------
-    begun : int
-        Calls that it had begun.
-    refused : int
-        Bytes of the last allocation that the system refused it, or 0.
+    failed_alloc : int
+        Bytes of the last allocation that failed, or 0.
     arena : int
-        Where it had mapped the arrays.
+        Address at which the worker mapped the arrays.
     signal : int
-        That its handler saw, or 0.
+        The one that the handler caught, or 0.
     address : int or None
-        What it touched.
+        The address that was accessed.
     access : {"", "reading", "writing"}
-    frames : tuple of Frame
-        Innermost first, the kernel's own.
+    frames : tuple of StackFrame
+        The kernel's own, innermost first.
     """
 
-    begun: int
-    refused: int
+    failed_alloc: int
     arena: int
     signal: int
     address: int | None
     access: str
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
 
     def stack(self) -> tuple[str, ...]:
-        """One line a frame, with file and line where the module has debug information and `addr2line` is installed."""
+        """Return one line per frame, with file and line if the module has debug information and `addr2line` exists."""
         found: list[str] = []
         for line, same in itertools.groupby(self._lines()):
             more = len(list(same)) - 1
             found.append(line + (f", and {more} more times" if more else ""))
         return tuple(found)
 
-    def place(self) -> str:
-        """The innermost frame that is not the C library's own."""
+    def location(self) -> str:
+        """Return the line of the innermost frame outside the system's libraries."""
         lines = self._lines()
         modules = [Path(frame.module).name for frame in self.frames]
         own = [line for line, module in zip(lines, modules, strict=True) if module and not module.startswith(SYSTEM)]
         return next(iter(own or lines), "?")
 
     def _lines(self) -> list[str]:
-        lines = _lines_of_source(self.frames)
+        lines = _source_lines(self.frames)
         return [
             f"{lines.get((frame.module, frame.offset), frame.symbol or '?')} "
             f"({Path(frame.module).name or 'no module'}+{frame.offset:#x})"
@@ -86,38 +85,35 @@ class Autopsy:
         ]
 
 
-def read_record(memory: mmap.mmap) -> Autopsy:
-    """The record as it is now. Whatever a wild kernel wrote there is read as numbers and text, and no more."""
-    begun, refused, arena, state, number, code, access, address, pc, count, _ = HEAD.unpack_from(memory)
+def parse_report(record: CrashRecord) -> CrashReport:
+    """Interpret a crash record. It is untrusted: any numbers and any bytes give a report."""
+    failed_alloc, arena, state, number, code, access, address, pc, raw = record
     if state == 0:
-        return Autopsy(begun, refused, arena, 0, None, "", ())
-    frames = []
-    for k in range(min(count, FRAMES)):
-        at, base, _, module, name = FRAME.unpack_from(memory, HEAD.size + k * FRAME.size)
-        frames.append((at, base, _text(module), _text(name)))
-    places = [k for k, frame in enumerate(frames) if frame[0] == pc]
-    if places:  # the handler and the system's trampoline come first
-        frames = frames[places[0] :]
-    else:  # a jump to nowhere has no frame of its own
-        handler = [k for k, frame in enumerate(frames) if Path(frame[2]).name.startswith(HANDLER)]
+        return CrashReport(failed_alloc, arena, 0, None, "", ())
+    frames = [(at, base, _text(module), _text(name)) for at, base, module, name in raw]
+    fault = [k for k, frame in enumerate(frames) if frame[0] == pc]
+    if fault:  # before it are the handler and the system's trampoline
+        frames = frames[fault[0] :]
+    else:  # a jump to an invalid address has no frame of its own
+        handler = [k for k, frame in enumerate(frames) if Path(frame[2]).name == HANDLER]
         frames = [(pc, 0, "", ""), *frames[max(handler, default=-2) + 2 :]]
     own = []
     for depth, (at, base, module, name) in enumerate(frames):
-        if Path(module).name.startswith(OURS):
+        if Path(module).name in CALLERS:
             break
-        # a caller's address is that of the instruction after the call
-        own.append(Frame(module, max(0, at - base - (1 if depth else 0)), name))
-    touched = address if code > 0 else None
-    return Autopsy(begun, refused, arena, number, touched, ("", "reading", "writing")[access % 3], tuple(own))
+        # the address in a caller's frame is that of the instruction after the call
+        own.append(StackFrame(module, max(0, at - base - (1 if depth else 0)), name))
+    accessed = address if code > 0 else None
+    return CrashReport(failed_alloc, arena, number, accessed, ("", "reading", "writing")[access % 3], tuple(own))
 
 
 def _text(raw: bytes) -> str:
-    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
 
 
 @functools.lru_cache(maxsize=8)
-def _lines_of_source(frames: tuple[Frame, ...]) -> dict[tuple[str, int], str]:
-    """(module, offset) -> "function at file:line", as far as debug information goes."""
+def _source_lines(frames: tuple[StackFrame, ...]) -> dict[tuple[str, int], str]:
+    """Map (module, offset) to "function at file:line", as far as debug information is available."""
     tool = shutil.which("addr2line")
     found: dict[tuple[str, int], str] = {}
     if tool is None:
@@ -127,10 +123,10 @@ def _lines_of_source(frames: tuple[Frame, ...]) -> dict[tuple[str, int], str]:
         command = [tool, "-Cfe", module, *map(hex, offsets)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
+                command, capture_output=True, text=True, errors="replace", timeout=SYMBOLISER_TIMEOUT_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
-            return found  # the symbols have to do
+            return found  # the symbols remain
         lines = done.stdout.splitlines()
         for offset, function, place in zip(offsets, lines[::2], lines[1::2], strict=False):
             file, _, line = place.partition(" ")[0].rpartition(":")

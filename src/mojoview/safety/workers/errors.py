@@ -1,20 +1,21 @@
-"""What a call raises whose worker was ended or has died."""
+"""Exceptions for calls whose worker crashed, exited or was killed."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
 
-from mojoview.safety.workers.arena import PAGE, Layout, Region
-from mojoview.safety.workers.crash_report import Autopsy
 from mojoview.memory.errors import KernelCrashed, KernelMemoryError, KernelTimeout, MojoSafetyError
+from mojoview.safety.workers.arena import PAGE, ArrayCopy, Layout
+from mojoview.safety.workers.crash_report import CrashReport
 
-__all__ = ["death", "lateness"]
+__all__ = ["crash_error", "timeout_error"]
 
 
-def lateness(name: str, timeout: float | None, record: Autopsy, output: str) -> KernelTimeout:
-    stack = record.stack()
-    where = f"; it was in {record.place()}" if stack else ""
+def timeout_error(name: str, timeout: float | None, report: CrashReport, output: str) -> KernelTimeout:
+    """Return the exception for a worker that was killed because the kernel did not finish in time."""
+    stack = report.stack()
+    where = f"; it was in {report.location()}" if stack else ""
     error = KernelTimeout(
         f"safe_call({name}): the kernel did not finish within {timeout} s and was ended{where}", kernel=name
     )
@@ -22,61 +23,61 @@ def lateness(name: str, timeout: float | None, record: Autopsy, output: str) -> 
     return error
 
 
-def death(
-    name: str, status: int, record: Autopsy, output: str, regions: Sequence[Region], layout: Layout, limit: int | None
+def crash_error(
+    name: str,
+    status: int,
+    report: CrashReport,
+    output: str,
+    copies: Sequence[ArrayCopy],
+    layout: Layout,
+    limit: int | None,
 ) -> MojoSafetyError:
-    """The exception for a worker that died in a call."""
-    number = record.signal or max(0, -status)
-    stack = record.stack()
-    where = f" in {record.place()}" if stack else ""
-    if record.refused and number:
+    """Return the exception for a worker that died in a call, with the argument beside which it accessed memory."""
+    number = report.signal or max(0, -status)
+    stack = report.stack()
+    where = f" in {report.location()}" if stack else ""
+    if report.failed_alloc and number:
         allowed = "" if limit is None else f" (limit: {limit} bytes)"
         error = KernelMemoryError(
-            f"safe_call({name}): the kernel died of {_signal(number)}{where} after it was refused "
-            f"{record.refused} bytes{allowed}",
+            f"safe_call({name}): the kernel died of {_signal_name(number)}{where} after it was refused "
+            f"{report.failed_alloc} bytes{allowed}",
             kernel=name,
         )
-        error.refused = record.refused
+        error.refused = report.failed_alloc
         return error
-    argument, beside = _argument_at(record, regions, layout)
+    argument, location = _argument_at(report, copies, layout)
     if number == 0:
         what = f"exited with status {status}"
     else:
-        what = f"died of {_signal(number)}{where}"
-        if beside:
-            what += f", {record.access or 'touching memory'} {beside}"
-        elif record.address is not None and number in (signal.SIGSEGV, signal.SIGBUS):
-            what += f", {record.access or 'touching memory'} at {record.address:#x}"
-        if number == signal.SIGKILL and record.signal == 0:
-            what += " (sent from outside: by the system where memory ran out, or by another process)"
-    crash = KernelCrashed(
-        f"safe_call({name}): the kernel {what}" + (f"\n{output.rstrip()}" if output.strip() else ""), kernel=name
-    )
-    crash.signal, crash.address, crash.argument, crash.stack, crash.output = (
-        number,
-        record.address,
-        argument,
-        stack,
-        output,
-    )
+        what = f"died of {_signal_name(number)}{where}"
+        if location:
+            what += f", {report.access or 'accessing memory'} {location}"
+        elif report.address is not None and number in (signal.SIGSEGV, signal.SIGBUS):
+            what += f", {report.access or 'accessing memory'} at {report.address:#x}"
+        if number == signal.SIGKILL and report.signal == 0:
+            what += " (sent from outside: by the system if memory ran out, or by another process)"
+    printed = f"\n{output.rstrip()}" if output.strip() else ""
+    crash = KernelCrashed(f"safe_call({name}): the kernel {what}{printed}", kernel=name)
+    crash.signal, crash.address, crash.argument = number, report.address, argument
+    crash.stack, crash.output = stack, output
     return crash
 
 
-def _argument_at(record: Autopsy, regions: Sequence[Region], layout: Layout) -> tuple[str | None, str]:
-    """Beside or in which argument's guarded memory the fault lies."""
-    if record.address is None or not layout.pages:
+def _argument_at(report: CrashReport, copies: Sequence[ArrayCopy], layout: Layout) -> tuple[str | None, str]:
+    """Return the argument in or beside whose guarded memory the access was, and on which side."""
+    if report.address is None or not layout.pages:
         return None, ""
-    offset = record.address - record.arena
-    for place, region in zip(layout.places, regions, strict=True):
-        if place.low - PAGE <= offset < place.high + PAGE:
-            if place.low <= offset < place.high:
-                return region.name, f"in argument '{region.name}', which is an input"
-            side = "before" if offset < place.low else "beyond"
-            return region.name, f"{side} the memory of argument '{region.name}'"
+    offset = report.address - report.arena
+    for place, copy in zip(layout.placements, copies, strict=True):
+        if place.reserved_start - PAGE <= offset < place.reserved_end + PAGE:
+            if place.reserved_start <= offset < place.reserved_end:
+                return copy.name, f"in argument '{copy.name}', which is an input"
+            side = "before" if offset < place.reserved_start else "beyond"
+            return copy.name, f"{side} the memory of argument '{copy.name}'"
     return None, ""
 
 
-def _signal(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,8 +1,8 @@
-/* Notes allocations that the system refused, so that a crash which follows from one can be told from other crashes.
+/* Record allocations that fail, so that a crash caused by one can be distinguished from other crashes.
  *
- * A library of its own that only worker processes preload. Its functions do what glibc's own do, and write down the size
- * of what was refused once the process has said where (crash.c). */
-#undef _FILE_OFFSET_BITS /* mmap and mmap64 are two names here */
+ * A separate library that only worker processes preload. Its functions forward to glibc's and store the size of a
+ * failed allocation in *mv_failed_alloc, which crash.c sets. */
+#undef _FILE_OFFSET_BITS /* mmap and mmap64 are distinct functions here */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,29 +18,31 @@
 
 #define MV_PRELOADED __attribute__((visibility("default")))
 
-MV_PRELOADED volatile uint64_t *mv_refused_at;
+MV_PRELOADED volatile uint64_t *mv_failed_alloc;
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
-static void *noted(void *p, size_t bytes) {
-    if (!p && bytes && mv_refused_at)
-        *mv_refused_at = bytes;
+static void *record_failure(void *p, size_t bytes) {
+    if (!p && bytes && mv_failed_alloc)
+        *mv_failed_alloc = bytes;
     return p;
 }
 
-MV_PRELOADED void *malloc(size_t bytes) { return noted(__libc_malloc(bytes), bytes); }
+MV_PRELOADED void *malloc(size_t bytes) { return record_failure(__libc_malloc(bytes), bytes); }
 
 MV_PRELOADED void *calloc(size_t count, size_t bytes) {
     size_t all;
-    return noted(__libc_calloc(count, bytes), __builtin_mul_overflow(count, bytes, &all) ? SIZE_MAX : all);
+    return record_failure(__libc_calloc(count, bytes), __builtin_mul_overflow(count, bytes, &all) ? SIZE_MAX : all);
 }
 
-MV_PRELOADED void *realloc(void *p, size_t bytes) { return noted(__libc_realloc(p, bytes), bytes); }
+MV_PRELOADED void *realloc(void *p, size_t bytes) { return record_failure(__libc_realloc(p, bytes), bytes); }
 
-MV_PRELOADED void *memalign(size_t alignment, size_t bytes) { return noted(__libc_memalign(alignment, bytes), bytes); }
+MV_PRELOADED void *memalign(size_t alignment, size_t bytes) {
+    return record_failure(__libc_memalign(alignment, bytes), bytes);
+}
 
 MV_PRELOADED void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
 
@@ -56,8 +58,8 @@ MV_PRELOADED int posix_memalign(void **out, size_t alignment, size_t bytes) {
 
 static void *map(void *address, size_t bytes, int protection, int flags, int fd, int64_t offset) {
     void *p = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
-    if (p == MAP_FAILED && errno == ENOMEM && mv_refused_at)
-        *mv_refused_at = bytes;
+    if (p == MAP_FAILED && errno == ENOMEM && mv_failed_alloc)
+        *mv_failed_alloc = bytes;
     return p;
 }
 

@@ -1,7 +1,7 @@
-"""The worker process: waits for calls, runs their kernels on shared memory, says what came of it.
+"""The worker process: serves calls from its parent by running kernels on shared memory.
 
-It imports neither pandas nor the package's top level. It answers one request at a time and dies with its parent, at
-once and whatever its kernel does: the system kills it when the other end of its leash, a pipe, is closed.
+It answers one request at a time. When the parent ends, the system kills it, whatever its kernel is doing: see
+`die_with_parent`.
 """
 
 from __future__ import annotations
@@ -19,57 +19,58 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.safety.workers import _crash
-from mojoview.safety.workers._channel import LONG, Post
-from mojoview.safety.workers.kernel_reference import Passport, Reported, open_kernel
 from mojoview.calls import Kernel
 from mojoview.calls._prepared import invoke_bound
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
+from mojoview.safety.workers import _channel
+from mojoview.safety.workers._channel import OUT_OF_LINE, Channel
+from mojoview.safety.workers.arena import START as ARENA_START
+from mojoview.safety.workers.kernel_reference import KernelReference, KernelStatus, open_kernel
 from mojoview.sharing.segment import segments
 from mojoview.sharing.segment._segment import Segment
 
-__all__ = ["main"]
+__all__ = ["main", "receive", "send"]
 
-PRINTS = 16 << 20  # bytes that a kernel may print in one call
+MAX_OUTPUT_BYTES = 16 << 20  # that a kernel may print in one call
 LENGTH = struct.Struct("<Q")
-DESCRIPTOR = socket.CMSG_LEN(4)
+ANCILLARY_BYTES = socket.CMSG_LEN(4)
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    """The next message, and the descriptor that may come with its first byte; EOFError where the peer is gone."""
-    data, extras, _, _ = connection.recvmsg(4096, DESCRIPTOR)
+    """Return the next payload and the descriptors sent with its first byte; EOFError if the peer is gone."""
+    data, extras, _, _ = connection.recvmsg(4096, ANCILLARY_BYTES)
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = connection.recv(1 << 20)
         if not more:
             raise EOFError
         data += more
-    message = pickle.loads(memoryview(data)[LENGTH.size :])
-    return message, [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
+    payload = pickle.loads(memoryview(data)[LENGTH.size :])
+    return payload, [int.from_bytes(raw, sys.byteorder) for _, _, raw in extras]
 
 
-def send(connection: socket.socket, message: Any, fd: int = -1) -> None:
-    """Sends a message, and a descriptor with its first byte."""
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+def send(connection: socket.socket, payload: Any, fd: int = -1) -> None:
+    """Send a payload, and a descriptor with its first byte."""
+    data = pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
     data = LENGTH.pack(len(data)) + data
     sent = socket.send_fds(connection, [data], [fd]) if fd >= 0 else 0
     connection.sendall(data[sent:])
 
 
-class Desk:
-    """What a worker knows: its memory, the kernels that it has opened, the arrays of recent calls."""
+class WorkerState:
+    """State of a worker between calls: its memory, the kernels that it has opened, the plans of recent calls."""
 
-    def __init__(self, post: Post) -> None:
-        self.post = post
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
         self.segment: Segment | None = None
         self.memory: np.ndarray[Any, Any] = np.empty(0, np.uint8)
         self.kernels: dict[int, Kernel] = {}
-        self.routes: dict[int, _Route] = {}
+        self.plans: dict[int, CallPlan] = {}
         self.pages: tuple[tuple[int, int, bool], ...] = ()
         self.name = "worker"  # of the kernel that was called last
 
-    def map(self, fd: int) -> None:
-        """New memory from here on."""
-        self.routes.clear()
+    def map_arena(self, fd: int) -> None:
+        """Replace the shared memory. Plans refer to the former one and are dropped."""
+        self.plans.clear()
         self.pages = ()
         self.memory = np.empty(0, np.uint8)
         if self.segment is not None:
@@ -79,18 +80,17 @@ class Desk:
         finally:
             os.close(fd)
         self.memory = np.asarray(self.segment.view(0, (int(self.segment.facts["segment_bytes"]),), "u1", writable=True))
-        self.post.tell_arena(self.memory.ctypes.data)
+        self.channel.set_arena(self.memory.ctypes.data)
 
     def guard(self, pages: tuple[tuple[int, int, bool], ...]) -> None:
-        """Closes all pages but the header's and those of the call's arrays; opens all where there are no guards."""
+        """Make all pages but the header's and those of the call's arrays inaccessible; without guards, none."""
         if pages == self.pages:
             return
         first = self.memory.ctypes.data
-        head = -(-4096 // resource.getpagesize()) * resource.getpagesize()
-        rest = (self.memory.nbytes - head) // resource.getpagesize() * resource.getpagesize()
-        _crash.protect(first + head, rest, _crash.NOTHING if pages else _crash.WRITE)
-        for start, nbytes, writes in pages:
-            _crash.protect(first + start, nbytes, _crash.WRITE if writes else _crash.READ)
+        nbytes = (self.memory.nbytes - ARENA_START) // resource.getpagesize() * resource.getpagesize()
+        _channel.protect_pages(first + ARENA_START, nbytes, _channel.NO_ACCESS if pages else _channel.READ_WRITE)
+        for start, length, writes in pages:
+            _channel.protect_pages(first + start, length, _channel.READ_WRITE if writes else _channel.READ)
         self.pages = pages
 
     def _array(self, start: int, shape: tuple[int, ...], dtype: str, fortran: bool, writes: bool, mask: int) -> Any:
@@ -102,58 +102,65 @@ class Desk:
         missing.flags.writeable = False
         return np.ma.MaskedArray(array, missing)
 
-    def learn(
-        self, number: int, key: int, passport: Passport | None, places: Any, count: int, prepared: bool, pages: Any
+    def register_plan(
+        self,
+        number: int,
+        key: int,
+        reference: KernelReference | None,
+        arrays: Any,
+        count: int,
+        prepared: bool,
+        pages: Any,
     ) -> None:
-        """What calls of one kernel on arrays of the same shapes have in common, under the number of their route."""
-        if passport is not None:
-            self.name = passport.name
-            self.kernels[key] = open_kernel(passport)
+        """Keep under a number what calls of one kernel on arrays of the same shapes have in common."""
+        if reference is not None:
+            self.name = reference.name
+            self.kernels[key] = open_kernel(reference)
         kernel = self.kernels[key]
-        arrays = [(place[0], self._array(*place[1:])) for place in places]
-        self.routes[number] = _Route(kernel, count, arrays, prepared, pages)
+        placed = [(array[0], self._array(*array[1:])) for array in arrays]
+        self.plans[number] = CallPlan(kernel, count, placed, prepared, pages)
 
     def call(self, number: int, scalars: list[Any], options: dict[str, Any] | None = None) -> Any:
-        """A call whose route is known; without scalars where it has none."""
-        route = self.routes[number]
-        values = route.values
+        """Make the call of a registered plan. `scalars` is empty if all arguments are arrays."""
+        plan = self.plans[number]
+        values = plan.values
         if scalars:
             values = scalars
-            for at, array in route.arrays:
-                values[at] = array
-        if route.pages or self.pages:
-            self.guard(route.pages)
-        self.name = route.kernel.name
-        self.post.begin()
-        if route.prepared:
-            return invoke_bound(route.kernel, tuple(values), options or {})
-        return route.kernel(*values, **options) if options else route.kernel(*values)
+            for index, array in plan.arrays:
+                values[index] = array
+        if plan.pages or self.pages:
+            self.guard(plan.pages)
+        self.name = plan.kernel.name
+        self.channel.start_call()
+        if plan.prepared:
+            return invoke_bound(plan.kernel, tuple(values), options or {})
+        return plan.kernel(*values, **options) if options else plan.kernel(*values)
 
-    def call_anew(
+    def call_new_plan(
         self, number: int, details: tuple[Any, ...], scalars: list[Any], options: dict[str, Any], limit: int | None
     ) -> Any:
-        """A call in full; the next one like it needs no more than its number."""
-        self.learn(number, *details)
+        """Register a plan and make its call. The next call like it sends the number and the scalars alone."""
+        self.register_plan(number, *details)
         if limit is None:
             return self.call(number, scalars, options)
-        with _Limit(limit):
+        with _MemoryLimit(limit):
             return self.call(number, scalars, options)
 
 
-class _Route:
-    """A kernel, and the arrays that it is called with."""
+class CallPlan:
+    """A kernel, and the arrays in shared memory that it is called with."""
 
     __slots__ = ("arrays", "kernel", "pages", "prepared", "values")
 
     def __init__(self, kernel: Kernel, count: int, arrays: list[tuple[int, Any]], prepared: bool, pages: Any):
         self.kernel, self.arrays, self.prepared, self.pages = kernel, arrays, prepared, pages
         self.values = list[Any]([None] * count)
-        for at, array in arrays:
-            self.values[at] = array
+        for index, array in arrays:
+            self.values[index] = array
 
 
-class _Limit:
-    """Bytes that may be allocated beyond what the process has, for the time of one call."""
+class _MemoryLimit:
+    """Limit on the bytes that one call may allocate beyond what the process has."""
 
     def __init__(self, nbytes: int):
         self.nbytes = nbytes
@@ -161,70 +168,70 @@ class _Limit:
     def __enter__(self) -> None:
         with open("/proc/self/statm", "rb") as file:
             sizes = [int(number) * resource.getpagesize() for number in file.read().split()]
-        _soft(resource.RLIMIT_AS, sizes[0] + self.nbytes)
-        _soft(resource.RLIMIT_DATA, sizes[5] + self.nbytes)
+        _set_soft_limit(resource.RLIMIT_AS, sizes[0] + self.nbytes)
+        _set_soft_limit(resource.RLIMIT_DATA, sizes[5] + self.nbytes)
 
     def __exit__(self, *exc: object) -> None:
-        _soft(resource.RLIMIT_AS, resource.RLIM_INFINITY)
-        _soft(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
+        _set_soft_limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
+        _set_soft_limit(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
 
 
-def _soft(what: int, limit: int) -> None:
+def _set_soft_limit(what: int, limit: int) -> None:
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (hard if limit == resource.RLIM_INFINITY else limit, hard))
 
 
-def reply_of(error: BaseException, name: str) -> MojoViewError:
-    """An exception that can be carried and is of the tree."""
+def error_reply(error: BaseException, name: str) -> MojoViewError:
+    """Return the exception as a picklable MojoViewError."""
     if isinstance(error, MemoryError) and not isinstance(error, MojoViewError):
         error = KernelMemoryError(f"{name}(): {error}", kernel=name)
     if isinstance(error, MojoViewError):
         try:
             pickle.loads(pickle.dumps(error))
         except Exception as reason:
-            return KernelError(f"{name}(): {error} (it cannot be carried as it is: {reason})", kernel=name)
+            return KernelError(f"{name}(): {error} (the exception itself cannot be pickled: {reason})", kernel=name)
         return error
     return KernelError(f"{name}(): {type(error).__name__}: {error}", kernel=name)
 
 
-def hold_leash(leash: int) -> None:
-    """The system kills this process as soon as nobody has the other end of the pipe any more."""
-    fcntl.fcntl(leash, fcntl.F_SETOWN, os.getpid())
+def die_with_parent(parent_pipe: int) -> None:
+    """Have the system kill this process as soon as the other end of the pipe, which the parent holds, is closed."""
+    fcntl.fcntl(parent_pipe, fcntl.F_SETOWN, os.getpid())
     if hasattr(fcntl, "F_SETSIG"):
-        fcntl.fcntl(leash, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(leash, fcntl.F_SETFL, fcntl.fcntl(leash, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([leash], [], [], 0)[0]:  # it was closed before the system watched it
+        fcntl.fcntl(parent_pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(parent_pipe, fcntl.F_SETFL, fcntl.fcntl(parent_pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([parent_pipe], [], [], 0)[0]:  # it was closed before the system watched it
         os._exit(0)
 
 
-def main(channel: int, leash: int, record: int) -> None:
-    """Serves until the parent is gone. The arguments are inherited descriptors."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    hold_leash(leash)
+def main(connection_fd: int, parent_pipe: int, channel_fd: int) -> None:
+    """Serve calls until the parent is gone. The arguments are inherited descriptors."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    die_with_parent(parent_pipe)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (PRINTS, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    _crash.watch(record)
-    connection = socket.socket(fileno=channel)
-    post = Post(record, channel, True)
-    desk = Desk(post)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    _channel.install_crash_handler(channel_fd)
+    connection = socket.socket(fileno=connection_fd)
+    channel = Channel(channel_fd, connection_fd, True)
+    state = WorkerState(channel)
     send(connection, ("ready", os.getpid()))
     while True:
         try:
-            number = post.receive(None)
-            message, fds = receive(connection) if number == LONG else ((), [])
+            tag = channel.receive(None)
+            payload, fds = receive(connection) if tag == OUT_OF_LINE else ((), [])
         except (EOFError, ConnectionError):
             return
         reply: Any
         try:
             if fds:
-                desk.map(fds[0])
-            value = desk.call_anew(*message) if message else desk.call(number, post.values())
-            if post.send(0, (value,)):
+                state.map_arena(fds[0])
+            value = state.call_new_plan(*payload) if payload else state.call(tag, channel.values())
+            if channel.send(0, (value,)):
                 continue
             reply = (True, value)
-        except Reported as report:
-            reply = (False, Reported(*report.args))
+        except KernelStatus as status:
+            reply = (False, KernelStatus(*status.args))
         except BaseException as error:
-            reply = (False, reply_of(error, desk.name))
-        post.send(LONG)
+            reply = (False, error_reply(error, state.name))
+        channel.send(OUT_OF_LINE)
         send(connection, reply)

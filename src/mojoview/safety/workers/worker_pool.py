@@ -1,4 +1,4 @@
-"""The crew: warm worker processes that are lent to calls, a few at most, replaced when they die."""
+"""The pool of warm worker processes. Each call checks one out; a worker that dies is replaced."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import threading
 import time
 
-from mojoview.safety.workers.worker_process import WorkerProcess
 from mojoview.memory.errors import KernelError, KernelTimeout, KernelValueError
+from mojoview.safety.workers.worker_process import WorkerProcess
 
-__all__ = ["CREW", "Crew"]
+__all__ = ["POOL", "WorkerPool", "max_workers"]
 
 
-def most_workers() -> int:
-    """The environment's word, or the CPUs that the process may run on; 2 at least."""
+def max_workers() -> int:
+    """Return MOJOVIEW_WORKERS, or the number of CPUs that the process may run on; 2 at least."""
     setting = os.environ.get("MOJOVIEW_WORKERS", "")
     if setting:
         if not setting.isdecimal() or int(setting) < 1:
@@ -23,36 +23,36 @@ def most_workers() -> int:
     return max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-class Crew:
-    """Lends workers, one to a call.
+class WorkerPool:
+    """Workers, one to a call.
 
     Notes
     -----
-    Thread safety: any thread. In a forked child it begins anew, with workers of the child's own.
+    Thread safety: any thread. In a forked child the pool starts empty.
     """
 
     def __init__(self) -> None:
-        self._renew()
+        self._reset()
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)  # for who waits; others take the lock itself, which is cheaper
+        self._changed = threading.Condition(self._lock)  # for those who wait; the lock alone is cheaper to take
         self._waiting = 0
-        self._birth = threading.Lock()  # no fork while a process is being started
+        self._fork_lock = threading.Lock()  # held while a process is being started
         self._idle: list[WorkerProcess] = []
         self._all: set[WorkerProcess] = set()
-        self._promised = 0
+        self._starting = 0
         self._closed = False
 
     @property
     def pids(self) -> list[int]:
-        """The processes that live."""
+        """Process IDs of the workers."""
         return sorted(worker.pid for worker in list(self._all))
 
-    def take(self, deadline: float | None, name: str) -> WorkerProcess:
-        """A warm worker, for the call of that name; it goes to `give_back()`, or to `discard()` after any exception."""
+    def acquire(self, deadline: float | None, name: str) -> WorkerProcess:
+        """Return a warm worker for the call of that name. Follow it by `release()`, or by `discard()` on any error."""
         with self._lock:
-            while not self._idle and len(self._all) + self._promised >= most_workers():
+            while not self._idle and len(self._all) + self._starting >= max_workers():
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
@@ -65,30 +65,30 @@ class Crew:
                 raise KernelError(f"safe_call({name}): the interpreter is shutting down")
             if self._idle:
                 return self._idle.pop()
-            self._promised += 1
-        return self._hire()
+            self._starting += 1
+        return self._start_worker()
 
-    def _hire(self) -> WorkerProcess:
+    def _start_worker(self) -> WorkerProcess:
         worker = None
         try:
-            with self._birth:
+            with self._fork_lock:
                 worker = WorkerProcess()
         finally:
             with self._changed:
-                self._promised -= 1
+                self._starting -= 1
                 if worker is not None:
                     self._all.add(worker)
                 self._changed.notify()
         try:
-            worker.greet()
+            worker.wait_ready()
         except BaseException:
             self.discard(worker)
             raise
         return worker
 
-    def give_back(self, worker: WorkerProcess) -> None:
-        """The call has left it in order."""
-        worker.trim()
+    def release(self, worker: WorkerProcess) -> None:
+        """Return a worker to the pool."""
+        worker.shrink()
         with self._lock:
             if worker in self._all:
                 self._idle.append(worker)
@@ -96,44 +96,46 @@ class Crew:
                     self._changed.notify()
 
     def discard(self, worker: WorkerProcess) -> None:
-        """Ends a worker that is lent; it does not come back."""
+        """End a worker that was acquired instead of returning it."""
         with self._changed:
             known = worker in self._all
             self._all.discard(worker)
             self._changed.notify()
         if known:
-            worker.end()
+            worker.close()
 
     def close(self) -> None:
-        """Ends all workers, and the calls that they run; the next call starts new ones."""
+        """End all workers and the calls that they run. The next call starts a new one."""
         with self._changed:
             idle, self._idle = self._idle, []
             self._all.difference_update(idle)
             busy = list(self._all)
         for worker in idle:
-            worker.end()
-        for worker in busy:  # its caller sees that it is gone, and lets go of it
+            worker.close()
+        for worker in busy:  # its caller notices, and discards it
             worker.process.kill()
 
-    def shut(self) -> None:
-        """At the end of the interpreter."""
+    def shutdown(self) -> None:
+        """End all workers and accept no more calls."""
         self._closed = True
         self.close()
 
     def before_fork(self) -> None:
-        self._birth.acquire()
+        self._fork_lock.acquire()
 
-    def after_fork(self) -> None:
-        self._birth.release()
+    def after_fork_in_parent(self) -> None:
+        self._fork_lock.release()
 
-    def in_child(self) -> None:
-        """The workers are the parent's: only its handles are closed, so that they still end with the parent."""
+    def after_fork_in_child(self) -> None:
+        """Forget the workers, which belong to the parent, and close their handles, so that they still end with it."""
         workers = self._all
-        self._renew()
+        self._reset()
         for worker in workers:
-            worker.forget()
+            worker.detach_after_fork()
 
 
-CREW = Crew()
-atexit.register(CREW.shut)
-os.register_at_fork(before=CREW.before_fork, after_in_parent=CREW.after_fork, after_in_child=CREW.in_child)
+POOL = WorkerPool()
+atexit.register(POOL.shutdown)
+os.register_at_fork(
+    before=POOL.before_fork, after_in_parent=POOL.after_fork_in_parent, after_in_child=POOL.after_fork_in_child
+)

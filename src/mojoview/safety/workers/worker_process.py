@@ -1,10 +1,9 @@
-"""One worker process as its parent sees it: started clean, spoken to through a socket, ended, read after its death."""
+"""One worker process as its parent sees it: start, calls, end, and the report of a crash."""
 
 from __future__ import annotations
 
 import fcntl
 import importlib.resources
-import mmap
 import os
 import signal
 import socket
@@ -13,68 +12,57 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from mojoview.safety.workers._channel import LONG, POST_BYTES, Post
-from mojoview.safety.workers.arena import Arena
-from mojoview.safety.workers.crash_report import RECORD_BYTES, Autopsy, read_record
-from mojoview.safety.workers.worker import receive, send
 from mojoview.memory.errors import KernelError
+from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
+from mojoview.safety.workers.arena import Arena
+from mojoview.safety.workers.crash_report import CrashReport, parse_report
+from mojoview.safety.workers.worker import receive, send
 
 __all__ = ["WorkerProcess"]
 
-START = 60.0  # seconds that a worker may take to come up
-TAIL = 4000  # characters of what it printed that errors keep
-KEPT = 1 << 28  # bytes of shared memory that an idle worker keeps
-# The package without its top level, which imports pandas; paths come from the parent, which may have changed its own.
-BOOT = """
-import json, sys, types
-setting = json.loads(sys.argv[1])
-sys.path[:] = setting["path"]
-sys.modules["mojoview"] = package = types.ModuleType("mojoview")
-package.__path__ = setting["package"]
-from mojoview.safety.workers.worker import main
-main(*setting["fds"])
-"""
+START_TIMEOUT_S = 60.0
+MAX_OUTPUT_CHARACTERS = 4000  # of what a kernel printed that errors keep
+MAX_IDLE_BYTES = 1 << 28  # of shared memory that an idle worker keeps
 
 
 class WorkerProcess:
-    """A worker; one thread speaks to it at a time.
+    """A worker process, used by one thread at a time.
 
     Raises
     ------
     KernelError
-        It does not come up.
+        It cannot be started.
     """
 
     def __init__(self) -> None:
         self.arena: Arena | None = None
-        self.kernels = set[int]()  # those that it has opened, by the keys of their passports
-        self.routes: dict[Any, Any] = {}  # by kernel and shapes
-        self.new_arena = False  # whether the worker may not have mapped it
-        self.channel, theirs = socket.socketpair()
-        leash, self.leash = os.pipe()
-        record = _memory("mojoview-post", POST_BYTES)
-        self.log = _memory("mojoview-output", 0)
+        self.kernels = set[int]()  # keys of the kernels that it has opened
+        self.plans: dict[Any, Any] = {}  # by kernel and shapes
+        self.new_arena = False  # whether it has yet to map the arena
+        self.connection, theirs = socket.socketpair()
+        parent_pipe, self.parent_pipe = os.pipe()
+        memory = _anonymous_file("mojoview-channel", CHANNEL_BYTES)
+        self.log = _anonymous_file("mojoview-output", 0)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)
-        self.post = Post(record, self.channel.fileno(), False)
-        self.record = mmap.mmap(record, RECORD_BYTES)
+        self.channel = Channel(memory, self.connection.fileno(), False)
         try:
-            self.process = _start(theirs.fileno(), leash, record, self.log)
+            self.process = _start(theirs.fileno(), parent_pipe, memory, self.log)
         except OSError as error:
-            self._let_go()
+            self._close()
             raise KernelError(f"a worker process cannot be started: {error}") from error
         finally:
             theirs.close()
-            os.close(leash)
-            os.close(record)
+            os.close(parent_pipe)
+            os.close(memory)
 
-    def greet(self) -> None:
-        """Waits until it is up."""
+    def wait_ready(self) -> None:
+        """Wait until it can serve calls."""
         try:
-            self.channel.settimeout(START)
-            receive(self.channel)
-            self.channel.settimeout(None)
+            self.connection.settimeout(START_TIMEOUT_S)
+            receive(self.connection)
+            self.connection.settimeout(None)
         except (EOFError, OSError) as error:
-            self.reap()
+            self.wait_exit()
             output = self.output()
             raise KernelError(f"a worker process did not come up: {error or 'it ended'}\n{output}") from None
 
@@ -83,119 +71,117 @@ class WorkerProcess:
         return self.process.pid
 
     def require_arena(self, nbytes: int) -> Arena:
-        """The shared memory, made larger where it is too small."""
+        """Return the shared memory, replaced by a larger one if it is too small."""
         if self.arena is None or self.arena.nbytes < nbytes:
             larger = Arena(nbytes)
-            self.drop_arena()
+            self.release_arena()
             self.arena, self.new_arena = larger, True
         return self.arena
 
-    def drop_arena(self) -> None:
+    def release_arena(self) -> None:
+        """Release the shared memory, and the plans that refer to it."""
         if self.arena is not None:
-            self.forget_routes()
+            self.plans.clear()
             self.arena.close()
             self.arena = None
 
-    def trim(self) -> None:
-        """Gives back what is too much to keep for a next call."""
-        if self.arena is not None and self.arena.nbytes > KEPT:
-            self.drop_arena()
+    def shrink(self) -> None:
+        """Release shared memory that is too large to keep for a next call."""
+        if self.arena is not None and self.arena.nbytes > MAX_IDLE_BYTES:
+            self.release_arena()
 
-    def forget_routes(self) -> None:
-        """The worker is told of all arrays anew."""
-        self.routes.clear()
-
-    def ask(self, timeout: float | None, message: Any) -> None:
-        """Sends a call in full, within `timeout`; TimeoutError, or ConnectionError where the worker is gone."""
-        self.channel.settimeout(timeout)
+    def send_request(self, timeout: float | None, payload: Any) -> None:
+        """Send a call with a new plan. TimeoutError, or ConnectionError if the worker is gone."""
+        self.connection.settimeout(timeout)
         fd = self.arena.segment.fileno() if self.new_arena and self.arena else -1
-        self.post.send(LONG)
-        send(self.channel, message, fd)
+        self.channel.send(OUT_OF_LINE)
+        send(self.connection, payload, fd)
 
-    def answer(self, timeout: float | None) -> tuple[bool, Any]:
-        """The reply; TimeoutError where there is none in time, EOFError or ConnectionError where the worker is gone."""
-        if self.post.receive(timeout) != LONG:
-            (value,) = self.post.values()
+    def receive_reply(self, timeout: float | None) -> tuple[bool, Any]:
+        """Return whether the call succeeded, and its result or exception.
+
+        Raises TimeoutError, and EOFError or ConnectionError if the worker is gone.
+        """
+        if self.channel.receive(timeout) != OUT_OF_LINE:
+            (value,) = self.channel.values()
             return True, value
-        self.channel.settimeout(timeout)
-        (done, value), _ = receive(self.channel)
+        self.connection.settimeout(timeout)
+        (done, value), _ = receive(self.connection)
         return bool(done), value
 
-    def autopsy(self) -> Autopsy:
-        return read_record(self.record)
+    def crash_report(self) -> CrashReport:
+        return parse_report(self.channel.crash_record())
 
     def output(self) -> str:
-        """What it has printed since it was asked last."""
-        size = os.lseek(self.log, 0, os.SEEK_END)  # cheaper than fstat(); the worker appends wherever this points
+        """Return what it has printed since the last call of this method."""
+        size = os.lseek(self.log, 0, os.SEEK_END)  # cheaper than fstat(); the worker appends, wherever this points
         if size == 0:
             return ""
-        text = os.pread(self.log, TAIL, max(0, size - TAIL)).decode("utf-8", "replace")
+        start = max(0, size - MAX_OUTPUT_CHARACTERS)
+        text = os.pread(self.log, MAX_OUTPUT_CHARACTERS, start).decode("utf-8", "replace")
         os.ftruncate(self.log, 0)
         return text
 
-    def stop_and_look(self) -> Autopsy:
-        """Ends a worker that does not answer, by a signal that lets it write down where it is."""
+    def abort_and_report(self) -> CrashReport:
+        """End a worker that does not answer, by a signal whose handler records the stack."""
         self.process.send_signal(signal.SIGABRT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.5)
         self.kill()
-        return self.autopsy()
+        return self.crash_report()
 
     def kill(self) -> int:
-        """Ends it now; its exit status."""
+        """End it and return its exit status."""
         self.process.kill()
         return self.process.wait()
 
-    def reap(self) -> int:
-        """The exit status of a worker that has closed its side."""
+    def wait_exit(self) -> int:
+        """Return the exit status of a worker that has closed its end of the connection."""
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(2.0)
         return self.kill()
 
-    def end(self) -> None:
-        """Ends it and gives everything back."""
+    def close(self) -> None:
+        """End it and release everything that belongs to it."""
         self.kill()
-        self._let_go()
+        self._close()
 
-    def forget(self) -> None:
-        """In a forked child: the worker is the parent's."""
-        self.process.returncode = 0  # nobody here may wait for it
-        self._let_go()
+    def detach_after_fork(self) -> None:
+        """Release the handles in a forked child. The worker belongs to the parent."""
+        self.process.returncode = 0  # not a child of this process: it cannot be waited for
+        self._close()
 
-    def _let_go(self) -> None:
-        self.channel.close()
-        os.close(self.leash)
+    def _close(self) -> None:
+        self.connection.close()
+        os.close(self.parent_pipe)
         os.close(self.log)
-        self.record.close()
-        del self.post
-        self.drop_arena()
+        del self.channel
+        self.release_arena()
 
 
-def _memory(name: str, nbytes: int) -> int:
+def _anonymous_file(name: str, nbytes: int) -> int:
     fd = os.memfd_create(name)
     os.ftruncate(fd, nbytes)
     return fd
 
 
-def _start(channel: int, leash: int, record: int, log: int) -> subprocess.Popen[bytes]:
-    import json
-
-    import mojoview.safety as room
-
+def _start(connection: int, parent_pipe: int, memory: int, log: int) -> subprocess.Popen[bytes]:
     if not sys.executable:
-        raise KernelError("a worker process cannot be started: sys.executable does not say which Python this is")
-    package = [os.path.dirname(path) for path in room.__path__]
-    setting = json.dumps({"path": sys.path, "package": package, "fds": [channel, leash, record]})
+        raise KernelError("a worker process cannot be started: sys.executable is empty, so the interpreter is unknown")
+    room = importlib.resources.files("mojoview.safety.workers")
     environment = dict(os.environ)
-    shim = importlib.resources.files("mojoview.safety.workers") / "mojoview_malloc_shim.so"
+    shim = room / "mojoview_malloc_shim.so"
     if shim.is_file() and not set(str(shim)) & set(" :"):  # these separate the names in LD_PRELOAD
         environment["LD_PRELOAD"] = ":".join(filter(None, (environment.get("LD_PRELOAD"), str(shim))))
+    descriptors = (connection, parent_pipe, memory)
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    options = ["-P", "-X", "mojoview-worker"]
     return subprocess.Popen(
-        [sys.executable, "-c", BOOT, setting],
+        [sys.executable, *options, str(room / "__main__.py"), *map(str, descriptors), *path],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        pass_fds=(channel, leash, record),
+        pass_fds=descriptors,
         env=environment,
-        process_group=0,  # Ctrl-C at the terminal is for the program
+        process_group=0,  # so that Ctrl-C at the terminal reaches the parent alone
     )

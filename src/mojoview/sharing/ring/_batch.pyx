@@ -3,15 +3,12 @@
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from mojoview.memory._lease cimport Lease, lease_owner
-from mojoview.sharing.ring.operations cimport (
-    MV_CONSUMER, MV_SIDE_CLOSED, mv_ring_frame, mv_ring_lossy, mv_ring_release, mv_ring_set_side, mv_ring_release_slot,
-    mv_ring_wake,
-)
+from mojoview.sharing.ring.operations cimport mv_ring_frame
 from mojoview.views._view cimport View, make_view
 
 import weakref
@@ -28,101 +25,6 @@ HEADERS = np.dtype({
     "names": ["position", "seq", "timestamp_ns", "nbytes", "type", "source"],
     "formats": ["u8", "u8", "u8", "u4", "u1", "u2"],
     "offsets": [0, 8, 16, 32, 40, 42], "itemsize": sizeof(mv_ring_frame)})
-
-
-# Not cleared by the cycle collector: regions need the handle to the last.
-@cython.final
-@cython.no_gc_clear
-cdef class Handle:
-    """Handle()
-
-    This process's end of a ring: the C handle, and the queue of what was read and not yet given back.
-    """
-
-    def __cinit__(self):
-        self.ends, self.over = NULL, NULL
-        self.closing = False
-
-    def __dealloc__(self):
-        free(self.ends)
-        free(self.over)
-
-    cdef object hand_out(self):
-        """The bytes from the last region's end to the reader's position, as a region of their own."""
-        cdef Region region = Region.__new__(Region)
-        cdef uint64_t *ends
-        cdef uint8_t *over
-        cdef Py_ssize_t room, k
-        if self.count == self.room:
-            room = max(16, 2 * self.room)
-            ends = <uint64_t *>malloc(room * sizeof(uint64_t))
-            over = <uint8_t *>malloc(room)
-            if ends is NULL or over is NULL:
-                free(ends)
-                free(over)
-                raise AllocationError(f"a queue of {room} unreleased batches")
-            for k in range(self.count):
-                ends[k] = self.ends[(self.first + k) % self.room]
-                over[k] = self.over[(self.first + k) % self.room]
-            free(self.ends)
-            free(self.over)
-            self.ends, self.over, self.room, self.first = ends, over, room, 0
-        k = (self.first + self.count) % self.room
-        self.ends[k] = self.ring.pos
-        self.over[k] = 0
-        region.serial = self.serial + self.count
-        region.handle = self
-        self.count += 1
-        return region
-
-    cdef int settle(self, uint64_t serial) noexcept:
-        """A region is over; the bytes go back when all older ones are. In a forked child nothing goes back."""
-        cdef uint64_t upto = self.ring.released
-        self.over[(self.first + <Py_ssize_t>(serial - self.serial)) % self.room] = 1
-        while self.count and self.over[self.first]:
-            upto = self.ends[self.first]
-            self.first = (self.first + 1) % self.room
-            self.count -= 1
-            self.serial += 1
-        if upto != self.ring.released and self.consumer is not None and self.consumer.owner.fd >= 0:
-            mv_ring_release(&self.ring, upto)
-            mv_ring_wake(&self.ring.ctl.space)
-        if self.closing and self.count == 0:
-            self.leave()
-        return 0
-
-    cdef int give_back(self) noexcept:
-        """What was skipped, or copied, with no region outstanding."""
-        if self.count == 0 and self.ring.pos != self.ring.released:
-            mv_ring_release(&self.ring, self.ring.pos)
-            mv_ring_wake(&self.ring.ctl.space)
-        return 0
-
-    cdef int leave(self) noexcept:
-        """The reader's goodbye, once nobody looks into the memory any more."""
-        self.closing = True
-        if self.count or self.consumer is None:
-            return 0
-        if self.consumer.owner.fd >= 0:
-            if mv_ring_lossy(&self.ring):
-                mv_ring_release_slot(&self.ring)
-            else:
-                mv_ring_set_side(&self.ring, MV_CONSUMER, MV_SIDE_CLOSED, 0)
-            self.consumer.release()
-        return 0
-
-
-@cython.final
-@cython.no_gc_clear
-cdef class Region:
-    """Region()
-
-    Bytes of a ring that a batch lies in; they go back to the producer when the last view on them is gone.
-    """
-
-    def __dealloc__(self):
-        if self.handle is not None:
-            self.handle.settle(self.serial)
 
 
 @cython.final

@@ -1,42 +1,83 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from mojoview.sharing.ring._batch cimport Handle
-from mojoview.sharing.segment._segment cimport ByteLock, Segment
-from mojoview.sharing.ring.operations cimport mv_ring
+from mojoview.sharing.ring.operations cimport mv_ring, mv_ring_lossy
+from mojoview.sharing.segment._segment cimport ByteLock, Mapping, Segment
 
 
-cdef class RingBase:
-    cdef Handle handle               # None once closed
+cdef extern from "sharing/ring/eventfd.h" nogil:
+    ctypedef struct mv_notifier:
+        mv_ring ring
+        uint64_t observer
+        int event_fd, lock_fd
+        int64_t lock_byte
+    void mv_notifier_arm(mv_notifier *b, const mv_ring *r)
+    void mv_notifier_stop(mv_notifier *b)
+    void mv_notifier_run(mv_notifier *b)
+
+
+cdef enum:  # bytes of the segment whose locks prove that a peer is alive
+    LOCK_PRODUCER = 2
+    LOCK_CONSUMER = 3
+    LOCK_SLOT = 16
+
+
+cdef class RingMemory:
+    cdef mv_ring ring
+    cdef Mapping mapping         # the memory that `ring` points into; regions, and so views, keep it mapped
+    cdef ByteLock reader         # None before the first read; regions release bytes only while it is held
+    cdef bint closing            # the reader's role is released with the last region
+    cdef uint64_t *ends          # regions that were handed out, oldest first: a queue in an array
+    cdef uint8_t *over
+    cdef Py_ssize_t first, count, room
+    cdef uint64_t serial         # of the oldest region
+
+    cdef object hand_out(self)
+    cdef int settle(self, uint64_t serial) noexcept
+    cdef int release_passed(self) noexcept
+    cdef int release_reader(self) noexcept
+
+
+cdef class Region:
+    cdef RingMemory memory       # that the frames are in
+    cdef uint64_t serial
+
+
+cdef class EventNotifier:
+    cdef mv_notifier notifier
+    cdef RingMemory memory       # that the notifier's copy of the ring points into
+    cdef object thread
+
+
+cdef class Handle:
+    cdef RingMemory memory           # None once closed
+    cdef mv_ring *ring               # in `memory`; NULL once closed
     cdef readonly Segment segment
     cdef readonly object dtype       # structured dtype of the records; None: bytes
-    cdef ByteLock producer           # our seat as a producer; None before the first write
-    cdef uint64_t record_bytes       # of the dtype; 0: any number of bytes is a message
-    cdef int wait, full              # of WAITS, FULL
-    cdef bint observer               # looks at a lossless ring without taking
-    cdef bint wait_for_peer                 # waits on where the other side is gone
-    cdef bint strict                 # raises what is broken
-    cdef bint writing, reading       # a thread is in there without the GIL
-    cdef bint claimed                # the one claim of an SPSC ring is open
-    cdef bint started                # reading has begun
-    cdef readonly bint ended         # the producer closed, and all was read
+    cdef uint64_t record_bytes       # of the dtype; 0: a message may have any size
+    cdef ByteLock producer           # our producer role; None before the first write
+    cdef EventNotifier notifier      # None before fileno()
+    cdef int wait                    # of WAITS
+    cdef bint observer               # reads a lossless ring without consuming
+    cdef bint wait_for_peer          # keeps waiting after the peer is gone
     cdef uint64_t spin_ns
-    cdef uint64_t asked              # when we last asked the kernel who lives
-    cdef object start                # where a lossy reader begins: "newest", "oldest" or a sequence number
-    cdef Py_ssize_t open_claims
-    cdef public object _arm          # of the bell; None until fileno()
+    cdef uint64_t asked              # when the kernel was last asked which peers are alive
+    cdef uint64_t lost               # final count, once closed
 
-    cdef mv_ring *ring(self, str operation) except NULL
+    cdef mv_ring *opened(self, str operation) except NULL
     cdef object corrupt(self)
     cdef object busy(self, str operation)
-    cdef int stand_up(self) noexcept
-    cdef int become_producer(self) except -1
-    cdef int become_consumer(self) except -1
-    cdef bint side_gone(self, int side) except -1
-    cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99
-    cdef int wait_for_data(self, uint64_t deadline) except? -99
-    cdef bint soon(self, mv_ring *r) noexcept
-    cdef int nothing(self) except? -99
-    cdef int unblock(self) except? -99
+    cdef bint peer_gone(self, int side) except -1
+    cdef uint64_t alive_slots(self) except? 0
+    cdef int release_roles(self) noexcept
+
+
+cdef inline bint copies(Handle handle) noexcept:
+    """Whether reading copies: frames of a lossy ring may be overwritten at any time."""
+    return handle.observer or mv_ring_lossy(handle.ring)
+
+cdef inline bint holds_producer(Handle handle) noexcept:
+    """Whether this process's handle is a producer; a forked child's is not."""
+    return handle.producer is not None and handle.producer.owner.fd >= 0
 
 
 cpdef uint64_t whole(object value, str what, uint64_t least=*, uint64_t most=*) except? 0

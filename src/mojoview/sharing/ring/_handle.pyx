@@ -1,40 +1,40 @@
-"""RingBase: a process's handle on a ring: who sits where, and waiting for the other side. The algorithms are the C
-headers `ring*.h`.
+"""Handle: a process's end of a ring, shared by its producer and its consumer.
+
+It owns the mapped memory with the C handle, the roles that this process holds, and the eventfd behind `fileno()`. The
+algorithms are the C headers beside it.
 """
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_AsLongAndOverflow
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from posix.unistd cimport getpid
 
-from mojoview.sharing.ring._batch cimport Handle
-from mojoview.sharing.segment._segment cimport ByteLock, Segment
 from mojoview.sharing.ring.operations cimport *
+from mojoview.sharing.segment._segment cimport Segment
 
 import operator
+import os
+import threading
 
-from mojoview.memory.errors import ArgumentError, Busy, ClosedError, CorruptHeader, NotOwnerError, PeerGone
 from mojoview.memory.check import seconds_of
-from mojoview.sharing.segment._segment import byte_locked, lock_byte
+from mojoview.memory.errors import AllocationError, ArgumentError, Busy, ClosedError, CorruptHeader
+from mojoview.sharing.segment._segment import byte_locked
 
 MODES = {"spsc": MV_RING_SPSC, "mpsc": MV_RING_MPSC, "broadcast": MV_RING_BROADCAST, "recorder": MV_RING_RECORDER}
-WAITS = {"spin": MV_WAIT_SPIN, "hybrid": MV_WAIT_HYBRID, "futex": MV_WAIT_FUTEX, "poll": MV_WAIT_POLL,
-         "event": MV_WAIT_EVENT}
-FULL = {"block": 0, "drop": 1, "error": 2}
+WAITS = {
+    "spin": MV_WAIT_SPIN, "hybrid": MV_WAIT_HYBRID, "futex": MV_WAIT_FUTEX, "poll": MV_WAIT_POLL, "event": MV_WAIT_EVENT,
+}
 CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
 cdef enum:
-    LOCK_PRODUCER = 2
-    LOCK_CONSUMER = 3
-    LOCK_SLOT = 16
-    ASK_NS = 10000000  # the kernel is asked at most this often who lives
-LOCK_BYTE_PRODUCER = LOCK_PRODUCER
+    ASK_INTERVAL_NS = 10000000  # asking the kernel which peers are alive costs a system call
 
 
 cpdef uint64_t whole(object value, str what, uint64_t least=0, uint64_t most=UINT64_MAX) except? 0:
     """whole(value, what, least=0, most=2**64 - 1)
 
-    An argument that counts something; `what` names it and its call.
+    Return an argument that counts something; `what` names it and its call.
     """
     try:
         number = operator.index(value)
@@ -46,7 +46,7 @@ cpdef uint64_t whole(object value, str what, uint64_t least=0, uint64_t most=UIN
 
 
 cdef int frame_type(object type) except -1:
-    """A message's type: data, or the user's own."""
+    """Return a message's type: data, or a number of the user's own."""
     cdef int overflow = 0
     cdef long number = PyLong_AsLongAndOverflow(type, &overflow) if isinstance(type, int) else -1
     if overflow or number > 255 or (number != MV_FRAME_DATA and number < MV_FRAME_USER):
@@ -57,7 +57,7 @@ cdef int frame_type(object type) except -1:
 cpdef uint64_t deadline_of(object timeout) except? 0:
     """deadline_of(timeout)
 
-    CLOCK_MONOTONIC of the end of a wait; 0 = only look.
+    Return the end of a wait on CLOCK_MONOTONIC; 0 = do not wait.
     """
     cdef double seconds
     if timeout is None:
@@ -69,202 +69,206 @@ cpdef uint64_t deadline_of(object timeout) except? 0:
 def format_ring(Segment segment, int64_t offset, uint64_t start, uint64_t seq, bint ticks):
     """format_ring(segment, offset, start, seq, ticks)
 
-    Makes zeroed memory a ring; before `commit()`. Returns whether the processor's counter keeps the time.
+    Make a ring of zeroed memory, before `commit()`. Return whether timestamps come from the processor's counter.
     """
     cdef mv_ring_ctl *ctl = <mv_ring_ctl *>segment.address(offset, MV_RING_CTL_BYTES)
-    mv_ring_format(ctl, start & ~<uint64_t>63, seq)
+    mv_ring_format(ctl, start & ~<uint64_t>(MV_RING_LINE - 1), seq)
     return ticks and mv_clock_calibrate(ctl) != 0
 
 
+# Not cleared by the cycle collector: regions release their bytes through it until the last of them is gone.
+@cython.final
 @cython.no_gc_clear
-cdef class RingBase:
-    """RingBase()
+cdef class RingMemory:
+    """RingMemory()
 
-    Seats and waiting; `RingWriter` writes, `RingReader` reads.
+    The mapped ring: the C handle, and the queue of regions that were read and are not released.
     """
 
-    def _open(self, Segment segment, int64_t offset, int64_t nbytes, uint64_t capacity, int mode, bint crc, dtype,
-              int wait, int full, bint observer, bint wait_for_peer, bint strict, uint64_t spin_ns, object start):
-        cdef Handle handle = Handle.__new__(Handle)
-        if mv_ring_open(&handle.ring, segment.address(offset, nbytes), nbytes, capacity, mode, crc) != MV_RING_OK:
+    def __cinit__(self):
+        self.ends, self.over = NULL, NULL
+        self.closing = False
+
+    def __dealloc__(self):
+        free(self.ends)
+        free(self.over)
+
+    cdef object hand_out(self):
+        """Return the bytes from the end of the last region to the reader's position as a new region."""
+        cdef Region region = Region.__new__(Region)
+        cdef uint64_t *ends
+        cdef uint8_t *over
+        cdef Py_ssize_t room, k
+        if self.count == self.room:
+            room = max(16, 2 * self.room)
+            ends = <uint64_t *>malloc(room * sizeof(uint64_t))
+            over = <uint8_t *>malloc(room)
+            if ends is NULL or over is NULL:
+                free(ends)
+                free(over)
+                raise AllocationError(f"a queue of {room} unreleased batches")
+            for k in range(self.count):
+                ends[k] = self.ends[(self.first + k) % self.room]
+                over[k] = self.over[(self.first + k) % self.room]
+            free(self.ends)
+            free(self.over)
+            self.ends, self.over, self.room, self.first = ends, over, room, 0
+        k = (self.first + self.count) % self.room
+        self.ends[k] = self.ring.pos
+        self.over[k] = 0
+        region.serial = self.serial + self.count
+        region.memory = self
+        self.count += 1
+        return region
+
+    cdef int settle(self, uint64_t serial) noexcept:
+        """Mark a region as released; its bytes are the producer's again when all older regions are released too.
+
+        A forked child releases nothing.
+        """
+        cdef uint64_t upto = self.ring.released
+        self.over[(self.first + <Py_ssize_t>(serial - self.serial)) % self.room] = 1
+        while self.count and self.over[self.first]:
+            upto = self.ends[self.first]
+            self.first = (self.first + 1) % self.room
+            self.count -= 1
+            self.serial += 1
+        if upto != self.ring.released and self.reader is not None and self.reader.owner.fd >= 0:
+            mv_ring_release(&self.ring, upto)
+            mv_ring_wake(&self.ring.ctl.space)
+        if self.closing and self.count == 0:
+            self.release_reader()
+        return 0
+
+    cdef int release_passed(self) noexcept:
+        """Release bytes that were skipped or copied, if no region is outstanding."""
+        if self.count == 0 and self.ring.pos != self.ring.released:
+            mv_ring_release(&self.ring, self.ring.pos)
+            mv_ring_wake(&self.ring.ctl.space)
+        return 0
+
+    cdef int release_reader(self) noexcept:
+        """Release the reader's role, at the latest when the last region is released."""
+        self.closing = True
+        if self.count or self.reader is None:
+            return 0
+        if self.reader.owner.fd >= 0:
+            if mv_ring_lossy(&self.ring):
+                mv_ring_release_slot(&self.ring)
+            else:
+                mv_ring_set_side(&self.ring, MV_CONSUMER, MV_SIDE_CLOSED, 0)
+            self.reader.release()
+        return 0
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Region:
+    """Region()
+
+    Bytes of a ring with the frames of one batch; released when the last view on them is gone.
+    """
+
+    def __dealloc__(self):
+        if self.memory is not None:
+            self.memory.settle(self.serial)
+
+
+# The thread holds a reference to the notifier while it runs: `stop()` ends it.
+@cython.final
+@cython.no_gc_clear
+cdef class EventNotifier:
+    """EventNotifier()
+
+    An eventfd that becomes readable when the ring may have something to read, or has ended. The algorithm is `eventfd.h`.
+    """
+
+    def __cinit__(self, Handle handle):
+        memset(&self.notifier, 0, sizeof(self.notifier))
+        self.notifier.event_fd = -1
+        self.memory = handle.memory
+        self.notifier.ring = handle.memory.ring
+        self.notifier.observer = handle.observer
+        self.notifier.lock_fd = -1 if handle.ring.mode == MV_RING_MPSC else os.dup(handle.segment.fileno())
+        self.notifier.lock_byte = LOCK_PRODUCER
+        self.notifier.event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.thread = threading.Thread(target=self._run, name="mojoview-ring-notifier", daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        """stop()
+
+        End the thread and close the descriptor.
+        """
+        if self.thread is None:
+            return
+        mv_notifier_stop(&self.notifier)
+        self.thread.join()
+        self.thread = None
+        os.close(self.notifier.event_fd)
+        if self.notifier.lock_fd >= 0:
+            os.close(self.notifier.lock_fd)
+
+    def _run(self):
+        with nogil:
+            mv_notifier_run(&self.notifier)
+
+
+# Not cleared by the cycle collector: __dealloc__ releases the roles.
+@cython.final
+@cython.no_gc_clear
+cdef class Handle:
+    """Handle()
+
+    A process's end of a ring; closed until `open` was called.
+    """
+
+    def __dealloc__(self):
+        self.release_roles()
+
+    def open(self, Segment segment, int64_t offset, int64_t nbytes, uint64_t capacity, int mode, bint crc, dtype, *,
+             int wait, uint64_t spin_ns, bint observer, bint wait_for_peer):
+        cdef RingMemory memory = RingMemory.__new__(RingMemory)
+        if mv_ring_open(&memory.ring, segment.address(offset, nbytes), nbytes, capacity, mode, crc) != MV_RING_OK:
             raise CorruptHeader(f"ring {segment.name!r}: {nbytes} bytes hold no ring of mode {mode} and "
                                 f"capacity {capacity}")
-        handle.mapping = segment.mapping
-        handle.ring.readonly, handle.ring.observer = not segment.mapping.writable, observer
-        self.handle, self.segment, self.dtype = handle, segment, dtype
+        memory.mapping = segment.mapping
+        memory.ring.readonly, memory.ring.observer = not segment.mapping.writable, observer
+        self.segment, self.dtype = segment, dtype
         self.record_bytes = 0 if dtype is None else dtype.itemsize
-        self.wait, self.full, self.observer, self.wait_for_peer, self.strict = wait, full, observer, wait_for_peer, strict
-        self.spin_ns, self.start = spin_ns, start
+        self.wait, self.spin_ns, self.observer, self.wait_for_peer = wait, spin_ns, observer, wait_for_peer
+        self.memory, self.ring = memory, &memory.ring
 
-    cdef mv_ring *ring(self, str operation) except NULL:
-        if self.handle is None:
+    cdef mv_ring *opened(self, str operation) except NULL:
+        if self.ring is NULL:
             raise ClosedError(f"{operation}: the ring was closed")
-        return &self.handle.ring
+        return self.ring
 
     cdef object corrupt(self):
         return CorruptHeader(f"ring {self.segment.name!r}: its control words contradict each other")
 
     cdef object busy(self, str operation):
         return Busy(f"{operation}: another thread, or an open claim, is using this handle of ring "
-                    f"{self.segment.name!r}; "
-                    "open one a thread")
+                    f"{self.segment.name!r}; attach one handle a thread")
 
-    def __dealloc__(self):
-        if self.handle is not None:
-            self.stand_up()
-
-    def _leave(self):
-        """Gives up the seats; frames that are still looked at keep theirs until they are dropped."""
-        if self.handle is None:
-            return
-        if self.writing or self.reading or self.open_claims:
-            raise self.busy("close")
-        self.stand_up()
-
-    cdef int stand_up(self) noexcept:
-        """Our goodbye on both sides: C only, since a handle that is dropped says it too."""
-        cdef Handle handle = self.handle
-        if self.producer is not None and self.producer.owner.fd >= 0:
-            if handle.ring.mode == MV_RING_MPSC:
-                mv_ring_release_slot(&handle.ring)
+    cdef int release_roles(self) noexcept:
+        """Release both roles and the memory. C only: also called from __dealloc__."""
+        if self.ring is NULL:
+            return 0
+        if holds_producer(self):
+            if self.ring.mode == MV_RING_MPSC:
+                mv_ring_release_slot(self.ring)
             else:
-                mv_ring_set_side(&handle.ring, MV_PRODUCER, MV_SIDE_CLOSED, getpid())
+                mv_ring_set_side(self.ring, MV_PRODUCER, MV_SIDE_CLOSED, getpid())
             self.producer.release()
-        handle.leave()
-        self.handle = None
+        self.lost = self.ring.lost
+        self.memory.release_reader()
+        self.ring, self.memory = NULL, None
         return 0
 
-    @property
-    def closed(self):
-        return self.handle is None
-
-    @property
-    def capacity(self):
-        return self.ring("capacity").capacity
-
-    @property
-    def max_frame(self):
-        """Bytes of the largest message that travels in one piece."""
-        return mv_max_payload(self.ring("max_frame"))
-
-    @property
-    def _mode(self):
-        return self.ring("mode").mode
-
-    @property
-    def _copies(self):
-        return mv_ring_lossy(self.ring("mode")) != 0
-
-    @property
-    def _writable(self):
-        return not self.ring("attach").readonly
-
-    @property
-    def _observes(self):
-        return self.observer
-
-    def _has_reader(self):
-        """Whether a reader has a seat, and lives."""
-        cdef mv_ring *r = self.ring("wait_for_reader")
-        cdef int slot
-        if not mv_ring_lossy(r):
-            return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, LOCK_CONSUMER)
-        for slot in range(MV_RING_SLOTS):
-            if mv_ring_slot_owner(r, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
-                return True
-        return False
-
-    def _sit(self):
-        """Takes the reader's seat now rather than at the first read."""
-        if not self.started:
-            self.become_consumer()
-
-    def _numbers(self):
-        """The ring's counters as a dict."""
-        cdef mv_ring_stats n
-        mv_ring_read_stats(self.ring("stats"), &n)
-        return n
-
-    cdef int become_producer(self) except -1:
-        """Takes the producer's seat, or one of them; continues where the last one stopped."""
-        cdef mv_ring *r
-        cdef int rc = MV_RING_OK, slot
-        r = self.ring("attach")
-        if self.producer is not None and self.producer.owner.forked:
-            raise NotOwnerError(f"write: ring {self.segment.name!r} was opened before the fork that made this "
-                                f"process; attach again")
-        if self.observer or r.readonly:
-            raise NotOwnerError(f"write: this handle only looks at ring {self.segment.name!r}")
-        if r.mode == MV_RING_MPSC:
-            for slot in range(MV_RING_SLOTS):
-                self.producer = lock_byte(self.segment, LOCK_SLOT + slot)
-                if self.producer is not None:
-                    break
-            else:
-                raise Busy(f"write: all {MV_RING_SLOTS} seats of ring {self.segment.name!r} are taken")
-            return mv_mpsc_acquire_slot(r, slot, getpid())
-        self.producer = lock_byte(self.segment, LOCK_PRODUCER)
-        if self.producer is None:
-            raise NotOwnerError(f"write: ring {self.segment.name!r} has a producer, process "
-                                f"{mv_ring_side_pid(r, MV_PRODUCER)}; "
-                                "mode 'mpsc' takes several")
-        if r.mode == MV_RING_SPSC:
-            rc = mv_spsc_produce(r)
-        elif r.mode == MV_RING_RECORDER:
-            with nogil:
-                rc = mv_recorder_recover(r)
-        else:
-            rc = mv_lossy_produce(r)
-        if rc != MV_RING_OK:
-            self.producer.release()
-            self.producer = None
-            raise self.corrupt()
-        mv_ring_set_side(r, MV_PRODUCER, MV_SIDE_ACTIVE, getpid())
-        return 0
-
-    cdef int become_consumer(self) except -1:
-        """Takes the consumer's seat and begins at `head`; a lossy reader takes any seat there is, and begins
-        where it was told to.
-        """
-        cdef mv_ring *r
-        cdef ByteLock lock = self.handle.consumer if self.handle is not None else None
-        cdef int rc, slot
-        r = self.ring("attach")
-        if lock is not None and lock.owner.forked:
-            raise NotOwnerError(f"read: ring {self.segment.name!r} was opened before the fork that made this "
-                                f"process; attach again")
-        if self.observer or mv_ring_lossy(r):
-            if not self.observer and not r.readonly:
-                for slot in range(MV_RING_SLOTS):
-                    lock = lock_byte(self.segment, LOCK_SLOT + slot)
-                    if lock is not None:
-                        mv_ring_assign_slot(r, slot, getpid())
-                        break
-            if isinstance(self.start, str):
-                rc = mv_lossy_attach(r, self.start == "oldest")
-            else:
-                rc = mv_lossy_seek(r, self.start)
-        elif r.readonly:
-            raise NotOwnerError(f"read: ring {self.segment.name!r} is lossless, so reading takes, and it cannot be "
-                                f"written here; observe=True looks without taking")
-        else:
-            lock = lock_byte(self.segment, LOCK_CONSUMER)
-            if lock is None:
-                raise NotOwnerError(f"read: ring {self.segment.name!r} has a reader, process "
-                                    f"{mv_ring_side_pid(r, MV_CONSUMER)}; "
-                                    "mode 'broadcast' takes several")
-            rc = mv_spsc_consume(r) if r.mode == MV_RING_SPSC else mv_mpsc_consume(r)
-        if rc != MV_RING_OK:
-            raise self.corrupt()
-        self.handle.consumer = lock
-        if not self.observer and not mv_ring_lossy(r):
-            mv_ring_set_side(r, MV_CONSUMER, MV_SIDE_ACTIVE, getpid())
-        self.started = True
-        return 0
-
-    cdef bint side_gone(self, int side) except -1:
-        """Whether the other side has left or died. Asks the kernel, so not more often than is useful."""
-        cdef mv_ring *r = &self.handle.ring
+    cdef bint peer_gone(self, int side) except -1:
+        """Whether the other side has closed or died. Asks the kernel at most every 10 ms."""
+        cdef mv_ring *r = self.ring
         cdef int state
         cdef uint64_t now
         if r.mode == MV_RING_MPSC and side == MV_PRODUCER:
@@ -275,102 +279,35 @@ cdef class RingBase:
         if state == MV_SIDE_CLOSED:
             return True
         now = mv_monotonic_ns()
-        if now - self.asked < ASK_NS:
+        if now - self.asked < ASK_INTERVAL_NS:
             return False
         self.asked = now
         if byte_locked(self.segment, LOCK_PRODUCER if side == MV_PRODUCER else LOCK_CONSUMER):
             return False
         return mv_ring_side(r, side) != MV_SIDE_NONE
 
-    cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99:
-        cdef mv_ring *r = &self.handle.ring
-        cdef int rc, turn = 0, strategy = MV_WAIT_FUTEX if self.wait >= MV_WAIT_POLL else self.wait
-        self.writing = True
-        try:
-            while True:
-                with nogil:
-                    rc = mv_ring_wait(r, &r.ctl.space, mv_ring_has_room, n, strategy, self.spin_ns, deadline, turn)
-                if rc == MV_RING_CORRUPT:
-                    raise self.corrupt()
-                if rc == MV_RING_OK:
-                    return rc
-                PyErr_CheckSignals()
-                if not self.wait_for_peer and self.side_gone(MV_CONSUMER) and mv_ring_has_room(r, n) != MV_RING_OK:
-                    raise PeerGone(f"write: ring {self.segment.name!r} is full and its reader, process "
-                                   f"{mv_ring_side_pid(r, MV_CONSUMER)}, is gone; another may attach and go on")
-                if mv_monotonic_ns() >= deadline:
-                    return MV_RING_FULL
-                turn += 1
-        finally:
-            self.writing = False
-
-    cdef int wait_for_data(self, uint64_t deadline) except? -99:
-        """MV_RING_OK: look again. MV_RING_EMPTY: time is up, or there will be no more."""
-        cdef mv_ring *r = &self.handle.ring
-        cdef int rc = MV_RING_EMPTY, turn = 0, strategy = MV_WAIT_FUTEX if self.wait == MV_WAIT_EVENT else self.wait
-        if deadline != 0 and self.soon(r):
-            return MV_RING_OK
-        self.reading = True
-        try:
-            while True:
-                if deadline == 0 or strategy == MV_WAIT_POLL:
-                    rc = mv_ring_has_data(r, self.observer)
-                else:
-                    with nogil:
-                        rc = mv_ring_wait(r, &r.ctl.data, mv_ring_has_data, self.observer, strategy, self.spin_ns,
-                                          deadline, turn)
-                if rc == MV_RING_CORRUPT:
-                    raise self.corrupt()
-                if rc == MV_RING_OK:
-                    return rc
-                PyErr_CheckSignals()
-                if r.mode == MV_RING_MPSC and not self.observer and self.unblock() == MV_RING_OK:
-                    return MV_RING_OK
-                if self.side_gone(MV_PRODUCER) and mv_ring_has_data(r, self.observer) != MV_RING_OK:
-                    self.ended = mv_ring_side(r, MV_PRODUCER) == MV_SIDE_CLOSED or r.mode == MV_RING_MPSC
-                    if self.ended:
-                        return self.nothing()
-                    if not self.wait_for_peer and not self.observer and r.mode != MV_RING_RECORDER:
-                        raise PeerGone(f"read: the producer of ring {self.segment.name!r}, process "
-                                       f"{mv_ring_side_pid(r, MV_PRODUCER)}, died; all that it published was read")
-                if deadline == 0 or strategy == MV_WAIT_POLL or mv_monotonic_ns() >= deadline:
-                    return self.nothing()
-                turn += 1
-        finally:
-            self.reading = False
-
-    cdef bint soon(self, mv_ring *r) noexcept:
-        """Whether there is a frame within a microsecond or three: at full speed the next one is already on its way, and
-        to give the GIL away would cost more. Not where this handle does not spin.
-        """
-        cdef int k
-        for k in range(64 if self.wait <= MV_WAIT_HYBRID and self.spin_ns else 0):
-            if mv_ring_has_data(r, self.observer) == MV_RING_OK:
-                return True
-            mv_pause()
-        return False
-
-    cdef int nothing(self) except? -99:
-        """Found empty: whoever watches `fileno()` is told from here on."""
-        if self._arm is not None:
-            self._arm(self)
-        return MV_RING_EMPTY
-
-    cdef int unblock(self) except? -99:
-        """Skips what a dead producer left at our position: `tail` first, then who lives, then the judgement."""
-        cdef mv_ring *r = &self.handle.ring
-        cdef uint64_t alive = 0, now = mv_monotonic_ns(), before = r.pos
-        cdef int slot, rc
-        if mv_lossy_tail(r) == r.pos or now - self.asked < ASK_NS:
-            return MV_RING_GAP
-        self.asked = now
-        mv_mpsc_measure_gap(r)
+    cdef uint64_t alive_slots(self) except? 0:
+        """Return a bit for each slot whose owner is alive."""
+        cdef uint64_t alive = 0
+        cdef int slot
         for slot in range(MV_RING_SLOTS):
-            if mv_ring_slot_owner(r, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
+            if mv_ring_slot_owner(self.ring, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
                 alive |= <uint64_t>1 << slot
-        rc = mv_mpsc_unblock(r, alive)
-        if rc == MV_RING_CORRUPT:
-            raise self.corrupt()
-        if r.pos != before:
-            self.handle.give_back()
-        return rc
+        return alive
+
+    @property
+    def has_reader(self):
+        """Whether a living reader holds a role."""
+        cdef mv_ring *r = self.opened("wait_for_reader")
+        if mv_ring_lossy(r):
+            return self.alive_slots() != 0
+        return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, LOCK_CONSUMER)
+
+    def counters(self):
+        """counters()
+
+        Return the ring's counters as a dict.
+        """
+        cdef mv_ring_stats n
+        mv_ring_read_stats(self.opened("stats"), &n)
+        return n

@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 from types import TracebackType
-from typing import Any, final
+from typing import final
 
-from mojoview.sharing.ring._handle import RingBase
 from mojoview.views import View
 
-class RingWriter(RingBase):
-    def write(self, buffer: Any, *, type: int = 1, timeout: float | None = None) -> int | None: ...
-    def write_many(self, rows: Any, *, type: int = 1, timeout: float | None = None) -> int: ...
-    def claim(self, nbytes: int, *, type: int = 1, timeout: float | None = None) -> Claim: ...
-    def resume(self) -> int: ...
-    def _copy_in(self, frame: Any, seq: int, timestamp_ns: int, type: int) -> None: ...
+FULL: dict[str, int]
+
+@final
+class Producer: ...
 
 @final
 class Claim:

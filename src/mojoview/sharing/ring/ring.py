@@ -14,21 +14,9 @@ from typing import Any, Literal
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
 from mojoview.sharing.segment import _segment, segments
-from mojoview.sharing.ring._batch import Frame
-from mojoview.sharing.ring._handle import (
-    CONTROL_BYTES,
-    FULL,
-    LOCK_BYTE_PRODUCER,
-    MODES,
-    SPIN_NS,
-    WAITS,
-    deadline_of,
-    format_ring,
-    whole,
-)
-from mojoview.sharing.ring._eventfd import Bell
-from mojoview.sharing.ring._consumer import RingReader
-from mojoview.sharing.ring._producer import Claim
+from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring, whole
+from mojoview.sharing.ring._producer import FULL, Claim
+from mojoview.sharing.ring._ring import RingCalls
 from mojoview.sharing.segment._segment import Segment
 
 __all__ = ["Claim", "Ring"]
@@ -43,7 +31,7 @@ MODE_NAMES = {number: name for name, number in MODES.items()}
 Path = str | os.PathLike[str]
 
 
-class Ring(RingReader):
+class Ring(RingCalls):
     """A stream of frames through shared memory; made by `create` and `attach`, on either side.
 
     Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers
@@ -76,7 +64,6 @@ class Ring(RingReader):
     """
 
     _keeps_name: bool
-    _bell: Bell | None = None
 
     @classmethod
     def create(
@@ -161,7 +148,9 @@ class Ring(RingReader):
         [1, 2]
         """
         operation = f"Ring.create({name!r})"
-        options = _options(operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority)
+        options = _options(
+            operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority
+        )
         if not isinstance(mode, str) or mode not in MODES:
             raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
         if clock not in ("monotonic", "ticks"):
@@ -244,7 +233,9 @@ class Ring(RingReader):
         Thread safety: any thread.
         """
         operation = f"Ring.attach({name!r})"
-        options = _options(operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority)
+        options = _options(
+            operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority
+        )
         if isinstance(name, Ring):
             segment = name.segment.reopen(writable=name._writable)
         elif _is_path(name):
@@ -329,8 +320,8 @@ class Ring(RingReader):
         -----
         Thread safety: any thread. The numbers are each exact, and need not belong to one moment.
         """
-        n = self._numbers()
-        own = self._copies or self._observes
+        n = self._counters()
+        own = self._copies
         active = 1
         return {
             "mode": self.mode,
@@ -338,12 +329,12 @@ class Ring(RingReader):
             "written": n["written"],
             "bytes": n["bytes"],
             "dropped": n["dropped"],
-            "used": min(n["tail"] - n["head"] if not self._copies else n["tail"], self.capacity),
+            "used": min(n["tail"] if self._lossy else n["tail"] - n["head"], self.capacity),
             "read": n["frames"],
             "lost": self.lost if own else n["lost"],
             "broken": self.breaks if own else n["broken"],
             "crc_errors": self.crc_errors if own else n["crc_errors"],
-            "resyncs": self._resyncs if own else n["resyncs"],
+            "resyncs": n["own_resyncs"] if own else n["resyncs"],
             "unblocked": n["unblocked"],
             "waiters": n["data_waiters"] + n["space_waiters"],
             "producer": n["producer_pid"] if n["producer"] == active else None,
@@ -358,31 +349,6 @@ class Ring(RingReader):
             return "<mojoview ring: closed>"
         return f"<mojoview ring {self.name!r}: {self.mode}, {self.capacity} bytes>"
 
-    def fileno(self) -> int:
-        """A descriptor for epoll, select and asyncio: readable while there may be something to read, or the
-        ring has ended.
-
-        Returns
-        -------
-        int
-            An eventfd, borrowed; it becomes unreadable when a read finds the ring empty.
-
-        Raises
-        ------
-        ClosedError, NotOwnerError
-            The ring is closed; another reader has the seat.
-
-        Notes
-        -----
-        The first call starts a thread that sleeps until the producer wakes it. Thread safety: the reader's thread.
-        """
-        if self._bell is None:
-            self._sit()
-            self._bell = Bell(self, LOCK_BYTE_PRODUCER)
-            self._arm = self._bell.arm
-            self._bell.arm(self)
-        return self._bell.fileno()
-
     async def __aiter__(self) -> AsyncIterator[Any]:
         """Frames, until the ring ends; the event loop runs while there are none."""
         loop = asyncio.get_running_loop()
@@ -393,7 +359,7 @@ class Ring(RingReader):
                 try:
                     yield frame
                 except GeneratorExit:  # a break: the frames behind it are the next read's
-                    self._put_back(batch, k + 1)
+                    self._unread(batch, k + 1)
                     raise
             if batch:
                 continue
@@ -430,10 +396,7 @@ class Ring(RingReader):
         """
         if self.closed:
             return
-        bell, self._bell, self._arm = self._bell, None, None
-        if bell is not None:
-            bell.stop()
-        self._leave()
+        self._detach()
         if self._keeps_name:
             self.segment.close()
         else:
@@ -444,43 +407,6 @@ class Ring(RingReader):
 
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         self.close()
-
-    def append(self, frame: Any) -> None:
-        """Copies a frame of another ring into this recording, with its number, time and type: a gap there is
-        a gap here.
-
-        Parameters
-        ----------
-        frame : Frame
-            Its number is at least that of the recording's next one.
-
-        Raises
-        ------
-        ArgumentError, ShapeError
-            This is no recorder, or the number goes back; the frame is larger than `max_frame`.
-        NotOwnerError
-            Another process records.
-
-        Notes
-        -----
-        Thread safety: the recorder's thread.
-
-        Examples
-        --------
-        >>> import mojoview as mv, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, mv.Ring.create() as ring:
-        ...     with mv.Ring.create(folder + "/flight.ring", mode="recorder") as recording:
-        ...         _ = ring.write(b"a"), ring.write(b"b")
-        ...         for frame in ring.read():
-        ...             recording.append(frame)
-        ...         [frame.seq for frame in recording.read(9, 0)]
-        [0, 1]
-        """
-        if not isinstance(frame, Frame):
-            raise ArgumentError(f"append: expected a Frame, got {type(frame).__name__}; write() takes bytes")
-        if not self._is_file:
-            raise ArgumentError(f"append: ring {self.name!r} is no recorder; write() gives numbers of its own")
-        self._copy_in(frame, frame.seq, frame.timestamp_ns, frame.type)
 
     def wait_for_reader(self, timeout: float | None = None) -> bool:
         """Waits until a reader has taken its seat; the writer's way not to speak into an empty room.

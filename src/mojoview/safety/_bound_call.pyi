@@ -1,20 +1,20 @@
 from types import TracebackType
 from typing import Any, final
 
-from mojoview.safety.workers.arena import Array
 from mojoview.calls import Kernel
+from mojoview.safety.workers.arena import Array
 
 @final
 class Argument:
-    at: int
+    index: int
     name: str
     writes: bool
     array: Array
     mask: Array | None
-    def __init__(self, at: int, name: str, writes: bool, array: Array, mask: Array | None = None) -> None: ...
+    def __init__(self, index: int, name: str, writes: bool, array: Array, mask: Array | None = None) -> None: ...
 
 @final
-class Call:
+class BoundCall:
     kernel: Kernel
     arguments: list[Argument]
     values: tuple[Any, ...]
@@ -22,13 +22,13 @@ class Call:
     options: dict[str, Any]
     prepared: bool
     masked: bool
-    back: list[Array] | None
+    allocated: list[Array] | None
     message: Array | None
-    def __enter__(self) -> Call: ...
+    def __enter__(self) -> BoundCall: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
     def result(self, value: Any) -> Any: ...
 
-def take_apart(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrowed: bool) -> Call: ...
-def kernel_of(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+def bind_call(kernel: Kernel, args: tuple[Any, ...], options: dict[str, Any], borrow: bool) -> BoundCall: ...
+def resolve_kernel(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any: ...

@@ -1,6 +1,0 @@
-NOTHING: int
-READ: int
-WRITE: int
-
-def watch(fd: int) -> None: ...
-def protect(address: int, nbytes: int, protection: int) -> None: ...
