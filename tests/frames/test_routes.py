@@ -11,7 +11,7 @@ PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
 
 def without_a_pin(self, obj, positions=None):
-    self.owner, self.blocks, self.odd, self._where, self._placements = lambda: obj, obj._mgr.blocks, [], None, []
+    self.owner, self.blocks, self.nonplain, self._where, self._placements = lambda: obj, obj._mgr.blocks, [], None, []
 
 
 def blind_to_change(self):
@@ -32,7 +32,7 @@ def raising(self, obj, positions=None):
 )
 def test_the_self_test_can_fail(name, planted, words, monkeypatch, cow_on):
     assert _blocks._test_internals() is None
-    monkeypatch.setattr(_blocks.Snapshot, name, planted)
+    monkeypatch.setattr(_blocks.BlockPins, name, planted)
     assert words in _blocks._test_internals()
 
 

@@ -1,14 +1,17 @@
 """pandas: the accessors `df.mojo`, `series.mojo` and `index.mojo`, and the views that they make.
 
-The only room that imports pandas, and `_blocks` its only file that touches pandas' internals. Must not know cuda.
-Read `_blocks` (where a column lies), `_storage` (what it means), `_column` and `_frame` (its views), `_arrow`,
-`_index`, `_writing`, `_to_pandas`, `_to_arrow`, `_accessors`, `_registration`.
+The only room that imports pandas; `blocks` is its only file that touches pandas' internals. Must not know cuda.
+Reading order: `accessors` (what users call), `labels` (labels to positions), `blocks` (pandas' internals),
+`column_data` and `arrow_columns` (what a column's memory means), `pins` (pinned frames and columns), `column_view`,
+`block_view`, `frame_columns`, `index_view` (the views), `exports/` (to pandas, Arrow, text), `frame_view`, `writing`
+(leases and assignment), `shared/` (frames in shared memory), `registration`.
 """
 
+from mojoview.frames.block_view import BlockView
 from mojoview.frames.blocks import self_test
-from mojoview.frames.column_view import BlockView, ColumnView
+from mojoview.frames.column_view import ColumnView
+from mojoview.frames.exports.to_pandas import to_frame, to_series
 from mojoview.frames.frame_view import FrameView
 from mojoview.frames.registration import register
-from mojoview.frames.exports.to_pandas import to_frame, to_series
 
 __all__ = ["BlockView", "ColumnView", "FrameView", "register", "self_test", "to_frame", "to_series"]

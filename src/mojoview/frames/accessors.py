@@ -1,4 +1,4 @@
-"""`df.mojo`, `series.mojo` and `index.mojo`: what users call. Stateless; the work is done in the other files."""
+"""The accessors `df.mojo`, `series.mojo`, `index.mojo` and `array.mojo`: stateless, with the public documentation."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mojoview.frames import blocks as _blocks
-from mojoview.frames.column_view import BlockView, ColumnView
-from mojoview.frames.exports.describe import describe
-from mojoview.frames.exports.explain import facts_of_index, facts_of_object, table
-from mojoview.frames.frame_view import (
-    block_views,
-    column_view,
-    frame_view,
-    normalize,
-    position_of,
-    positions_of,
-    single_block,
-)
-from mojoview.frames.index_view import index_view
+from mojoview.frames.block_view import BlockView, block_views, single_block
 from mojoview.frames.column_data import Copy, Layout, Missing, check_options
+from mojoview.frames.column_view import ColumnView
+from mojoview.frames.exports.describe import describe
+from mojoview.frames.exports.explain import index_info, object_info, table
+from mojoview.frames.exports.repr import accessor_html, accessor_text
+from mojoview.frames.frame_view import FrameView, column_view, frame_view
+from mojoview.frames.index_view import index_view
+from mojoview.frames.labels import normalize_position, position_of, positions_of
+from mojoview.frames.pins import pin_frame
 from mojoview.frames.writing import assign, lease, require_copy_on_write
 
 if TYPE_CHECKING:
-    from mojoview.frames.frame_view import FrameView
     from mojoview.frames.shared.shared_frame import SharedFrame
 
 NEVER: Copy = "never"
@@ -39,8 +33,8 @@ __all__ = ["ArrayAccessor", "FrameAccessor", "IndexAccessor", "SeriesAccessor"]
 class FrameAccessor:
     """Zero-copy views of a DataFrame's columns, as ``df.mojo``.
 
-    Reading goes through `view` and its kin, and never copies unless asked. Writing goes through `lease` (in place) and
-    `assign` (publish finished memory). `explain` says what lies where.
+    `view`, `iview` and `block` read, and never copy unless asked. `lease` writes in place, `assign` makes finished
+    memory a column. `explain` shows how each column is stored.
 
     Thread safety: any thread may take views of a frame that no thread is writing to.
 
@@ -58,7 +52,7 @@ class FrameAccessor:
         self._obj = obj
 
     def view(self, columns: Any = None, *, copy: Copy = NEVER, na: Missing = ERROR, layout: Layout = ANY) -> Any:
-        """Views of the columns: all, some, or one.
+        """Return views of the columns: all, some, or one.
 
         Parameters
         ----------
@@ -66,39 +60,39 @@ class FrameAccessor:
             A list (also an Index or array) of labels gives a FrameView of them, a single label a ColumnView. All
             columns by default.
         copy : {"never", "if_needed", "always"}
-            "never" refuses columns whose memory cannot be shared as it is; "if_needed" copies just those; "always"
-            copies all.
+            "never" raises if a column's memory cannot be shared as it is; "if_needed" copies only such columns;
+            "always" copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked, categorical and Arrow columns: refuse, carry the mask, or take the values alone
+            Missing values of masked, categorical and Arrow columns: raise, carry the mask, or return the values alone
             (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own bytes
-            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, for pandas
-            stores none. NaN and NaT are ordinary values of float and datetime columns.
+            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, since
+            pandas stores none. NaN and NaT are ordinary values of float and datetime columns.
         layout : {"any", "contiguous", "f", "c"}
-            "contiguous" and "f" ask that each column lies in one piece, "c" that the rows of each block do. A single
-            column has all of them when it lies in one piece.
+            "contiguous" and "f" require each column to be contiguous, "c" the rows of each block. A single contiguous
+            column has all of these layouts.
 
         Returns
         -------
         FrameView, ColumnView, ArrowView or ChunkedView
             Borrows the memory, read-only, and pins it: under Copy-on-Write pandas copies a block before it writes to
-            it, so that the view keeps what it saw. datetime and timedelta columns keep their dtype, time zones are in
+            it, so the view keeps the old values. datetime and timedelta columns keep their dtype, time zones are in
             `logical_dtype`; periods are int64 ordinals, categories their codes. A column of intervals or of sparse
-            values consists of two arrays: asked for alone, it gives a FrameView of "left" and "right", or of "indices"
-            and "values". Arrow columns are a ColumnView where their items have their bytes in place, else the view
-            of `mojoview.views.arrow.arrays` that `explain` names (strings, booleans, lists, ...), and in several chunks a
-            `ChunkedView`: a copy that was asked for puts them together and makes bytes of booleans.
+            values consists of two arrays: selected alone, it gives a FrameView of "left" and "right", or of "indices"
+            and "values". An Arrow column is a ColumnView if its items are plain bytes, else the view of
+            `mojoview.views.arrow.arrays` that `explain` names (strings, booleans, lists, ...); several chunks are a
+            `ChunkedView`. A copy joins the chunks and stores booleans as bytes.
 
         Raises
         ------
         ZeroCopyError
-            A column is big-endian, unaligned, long double, or has not the layout. The message names column, dtype,
-            reason, remedy.
+            A column is big-endian, unaligned, long double, or does not have the requested layout. The message names
+            the column, its dtype, the reason and the remedy.
         DTypeError
             A column holds references (object, Python strings) or no fixed-size numbers.
         MaskError
             ``na="error"`` and a column has missing values.
         ColumnError, ArgumentError
-            A label names no column or several; an option is not one of those listed.
+            A label names no column, or a single label names several; an option is not one of those listed.
         SharedError
             A column's block is leased for writing.
 
@@ -116,7 +110,7 @@ class FrameAccessor:
         """
         df = self._obj
         if columns is None:
-            if not (copy is NEVER and na is ERROR and layout is ANY):  # the defaults need no look
+            if not (copy is NEVER and na is ERROR and layout is ANY):  # the defaults are valid
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
         check_options(copy, na, layout)
@@ -125,12 +119,12 @@ class FrameAccessor:
         return column_view(df, position_of(df.columns, columns), copy, na, layout)
 
     def iview(self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
-        """A view of the column at a position, where labels are duplicate or unknown.
+        """Return a view of the column at a position, for labels that repeat or are unknown.
 
         Parameters
         ----------
         pos : int
-            Counted from 0, or from the end.
+            Counted from 0 or, if negative, from the end.
         copy, na, layout
             As for `view`.
 
@@ -142,7 +136,7 @@ class FrameAccessor:
         Raises
         ------
         IndexingError
-            There is no such position; otherwise as `view`.
+            The frame has no such position; otherwise as `view`.
 
         Notes
         -----
@@ -156,28 +150,27 @@ class FrameAccessor:
         2.0
         """
         check_options(copy, na, layout)
-        return column_view(self._obj, normalize(pos, self._obj.shape[1]), copy, na, layout)
+        return column_view(self._obj, normalize_position(pos, self._obj.shape[1]), copy, na, layout)
 
     def block(self, dtype: Any = None) -> BlockView:
-        """The block that holds all columns of a dtype, in two dimensions.
+        """Return the block that holds all columns of a dtype, as a two-dimensional view.
 
         Parameters
         ----------
         dtype : dtype-like, optional
-            Not needed where the frame has one block.
+            Not needed if the frame has one block.
 
         Returns
         -------
         BlockView
-            Borrows and pins the memory; shape (columns, rows), `.columns` says which; `.T` is (rows, columns).
+            Borrows and pins the memory; shape (columns, rows) with the labels in `.columns`; `.T` is (rows, columns).
 
         Raises
         ------
         ZeroCopyError
-            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated on the
-            way.
+            Not exactly one block has the dtype; the message lists the blocks. The frame is never consolidated.
         MaskError, DTypeError
-            The block has missing values, or no numbers.
+            The block has missing values, or does not hold numbers.
 
         Notes
         -----
@@ -191,21 +184,21 @@ class FrameAccessor:
         >>> (b.shape, list(b.columns))
         ((2, 2), ['x', 'y'])
         """
-        return single_block(_blocks.take_snapshot(self._obj), self._obj.columns, dtype)
+        return single_block(pin_frame(self._obj), self._obj.columns, dtype)
 
     def blocks(self) -> tuple[BlockView, ...]:
-        """Every block of the frame, in two dimensions.
+        """Return every block of the frame, as two-dimensional views.
 
         Returns
         -------
         tuple of BlockView
-            In pandas' own order. Borrow and pin the memory; each of shape (columns, rows). Extension columns are blocks
-            of one row.
+            In pandas' order, each of shape (columns, rows). They borrow and pin the memory. Extension columns are
+            blocks of one row.
 
         Raises
         ------
         ZeroCopyError, MaskError, DTypeError
-            A block cannot be shared, has missing values, or holds no numbers.
+            A block cannot be shared, has missing values, or does not hold numbers.
 
         Notes
         -----
@@ -217,16 +210,16 @@ class FrameAccessor:
         >>> [(b.shape, list(b.columns)) for b in pd.DataFrame({"x": [1.0], "n": [3], "y": [5.0]}).mojo.blocks()]
         [((2, 1), ['x', 'y']), ((1, 1), ['n'])]
         """
-        return block_views(_blocks.take_snapshot(self._obj), self._obj.columns)
+        return block_views(pin_frame(self._obj), self._obj.columns)
 
     def explain(self) -> pd.DataFrame:
-        """Where each column lies in memory, and why it can be shared or not.
+        """Tabulate how each column is stored, and why it can or cannot be shared.
 
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, kind` (class of its view), `block, address` (of an Arrow column the first
-            buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
+            One row a column: `column, dtype, kind` (class of its view), `block, address` (for an Arrow column, of the
+            first buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
             `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
             the caller.
 
@@ -241,34 +234,34 @@ class FrameAccessor:
         >>> df.mojo.explain()["zero_copy"].tolist()
         [True, False]
         """
-        return table(facts_of_object(self._obj))
+        return table(object_info(self._obj))
 
     def describe(self, columns: Any = None, *, threads: int | None = None) -> pd.DataFrame:
-        """Count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
+        """Compute count, mean, spread and extremes of the columns, in one native pass over pandas' own memory.
 
         Parameters
         ----------
         columns : list of labels, optional
-            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared, as `explain`
-            says.
+            By default every column of bool, numbers, datetimes or timedeltas whose memory can be shared; see
+            `explain`.
         threads : int, optional
-            Most threads that take part; the result has the same bits for every number of them.
+            Maximum number of threads; the result is bitwise the same for any number.
 
         Returns
         -------
         DataFrame
             One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
-            `argmin, argmax` (positions, -1 where there is no element). Masked elements, NaN and NaT are skipped. Owned
+            `argmin, argmax` (positions, -1 if there is no element). Masked elements, NaN and NaT are skipped. Owned
             by the caller.
 
         Raises
         ------
         ColumnError, ZeroCopyError, DTypeError
-            A column asked for by name does not exist, cannot be shared, or has no statistics.
+            A column selected by label does not exist, cannot be shared, or has no statistics.
 
         Notes
         -----
-        Method: `mojoview.compute.descriptions`. Thread safety: as `view`; lets go of the GIL for large frames.
+        Method: `mojoview.compute.descriptions`. Thread safety: as `view`; releases the GIL for large frames.
 
         Examples
         --------
@@ -283,14 +276,14 @@ class FrameAccessor:
         return describe(df, [position_of(df.columns, columns)], threads)
 
     def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
-        """Opens one column for writing in place, for the time of a ``with`` block.
+        """Open one column for writing in place, for the duration of a ``with`` block.
 
         Parameters
         ----------
         column : label
             Of exactly one column, of plain numbers, datetimes, periods, or a masked dtype without missing values.
         detach : bool
-            Copy the column out of its block first where the block is shared. The rest of the old block stays allocated.
+            If the block is shared, copy the column out of it first. The rest of the old block stays allocated.
 
         Returns
         -------
@@ -300,19 +293,20 @@ class FrameAccessor:
         Raises
         ------
         FrameError
-            Copy-on-Write is off (pandas 2 by default): pandas then does not know who shares the memory.
+            Copy-on-Write is off (pandas 2 by default): pandas then does not track who shares the memory.
         SharedError
-            Other pandas objects or views share the block, at the beginning or at the end; or the column is leased
-            already.
+            Other pandas objects or views share the block at the beginning or at the end, or the column is already
+            leased.
         ReadOnlyError, ZeroCopyError, DTypeError, MaskError
-            The memory is read-only or cannot be shared; categories, whose codes pandas has to choose; missing values.
+            The memory is read-only or cannot be shared; the column holds categories, whose codes pandas manages, or
+            missing values.
         StaleError, ExportedError
-            At the end: pandas replaced the column meanwhile; an array or slice made from the view still lives.
+            At the end: pandas replaced the column during the lease; an array or slice of the view is still alive.
 
         Notes
         -----
         Thread safety: the check is best effort. While the lease is open no other thread may use the frame through
-        pandas, and memory that pandas does not track is not noticed: arrays from `Series.array`, arrays given with
+        pandas. Users that pandas does not track are not noticed: arrays from `Series.array`, arrays given with
         ``copy=False``, Arrow exports.
 
         Examples
@@ -327,15 +321,15 @@ class FrameAccessor:
         return lease(self._obj, position_of(self._obj.columns, column), f"column {column!r}", bool(detach))
 
     def assign(self, column: Any, out: Any) -> None:
-        """Makes finished memory a column of the frame, without a copy.
+        """Make finished memory a column of the frame, without a copy.
 
         Parameters
         ----------
         column : label
-            An existing column is replaced, whatever its dtype; a new label becomes the last column.
+            An existing column of any dtype is replaced; a new label becomes the last column.
         out : View or ndarray, shape (rows,)
-            Writable memory that is no column yet. A View is released: the frame owns the memory from now on. An ndarray
-            stays in the caller's hands, who must not write to it any more. Strides are kept.
+            Writable memory that is not a column yet. A View is released: the frame then owns the memory. The caller of
+            an ndarray keeps it, and must not write to it afterwards. Strides are kept.
 
         Returns
         -------
@@ -345,13 +339,13 @@ class FrameAccessor:
         Raises
         ------
         ShapeError, DTypeError, ZeroCopyError
-            Not one value a row; a dtype that a column cannot have without a copy.
+            Not one value for each row; a dtype that a column cannot have without a copy.
         ReadOnlyError, MaskError, OverlapError
-            The memory is read-only, masked, or a column of this frame already.
+            The memory is read-only, masked, or already a column of this frame.
         ExportedError
-            A consumer of the View still uses it. Nothing has changed then.
+            A consumer still uses the View. The frame is unchanged.
         ColumnError, ArgumentError
-            The label names several columns; `out` is neither View nor ndarray.
+            The label names several columns; `out` is neither a View nor an ndarray.
 
         Notes
         -----
@@ -370,23 +364,29 @@ class FrameAccessor:
         assign(self._obj, column, out)
 
     def share(
-        self, name: str | None = None, *, capacity: int | None = None, slots: int = 3, prefault: bool = False,
-        reclaim: bool = False, mode: int = 0o600,
+        self,
+        name: str | None = None,
+        *,
+        capacity: int | None = None,
+        slots: int = 3,
+        prefault: bool = False,
+        reclaim: bool = False,
+        mode: int = 0o600,
     ) -> SharedFrame:
-        """Gives the frame to other processes as version 1 of a shared frame; `mojoview.attach(name)` reads it.
+        """Publish the frame to other processes as version 1 of a shared frame; `mojoview.attach(name)` reads it.
 
         Parameters
         ----------
         name : str, optional
-            Anonymous memory when absent, handed over by pickling.
+            By default anonymous memory, which is passed on by pickling.
         capacity : int, optional
-            Bytes that a later version may take; a quarter more than this one when absent.
+            Maximum bytes of a version; by default a quarter more than this one takes.
         slots : int
-            How many versions there is room for: one that is read, one that is newest, one that is written.
+            Number of versions in memory: one being read, the newest, one being written.
         prefault : bool
-            Whether all pages come in now.
+            Whether to allocate all pages now.
         reclaim : bool
-            Whether a name left by a dead process may be replaced.
+            Whether to replace the name left by a dead process.
         mode : int
             Permissions of the name.
 
@@ -420,13 +420,9 @@ class FrameAccessor:
         )
 
     def __repr__(self) -> str:
-        from mojoview.frames.exports.repr import accessor_text
-
         return accessor_text(self._obj)
 
     def _repr_html_(self) -> str:
-        from mojoview.frames.exports.repr import accessor_html
-
         return accessor_html(self._obj)
 
 
@@ -449,7 +445,7 @@ class SeriesAccessor:
         self._obj = obj
 
     def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
-        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+        """Return a view of the values; parameters, result and errors as for `df.mojo.view` with one label.
 
         Examples
         --------
@@ -461,29 +457,24 @@ class SeriesAccessor:
         return column_view(self._obj, 0, copy, na, layout)
 
     def explain(self) -> pd.DataFrame:
-        """One row of `df.mojo.explain`."""
-        return table(facts_of_object(self._obj))
+        """Tabulate how the values are stored, as one row of `df.mojo.explain`."""
+        return table(object_info(self._obj))
 
     def lease(self) -> AbstractContextManager[ColumnView]:
-        """Opens the Series for writing in place; as `df.mojo.lease`, refused while a frame or another Series shares the
-        memory.
+        """Open the Series for writing in place, as `df.mojo.lease`.
 
         Raises
         ------
         SharedError
-            The memory is shared; ``series.copy()`` is not.
+            A frame or another Series shares the memory; that of ``series.copy()`` is not shared.
         """
         require_copy_on_write("lease")
         return lease(self._obj, 0, f"Series {self._obj.name!r}", False)
 
     def __repr__(self) -> str:
-        from mojoview.frames.exports.repr import accessor_text
-
         return accessor_text(self._obj)
 
     def _repr_html_(self) -> str:
-        from mojoview.frames.exports.repr import accessor_html
-
         return accessor_html(self._obj)
 
 
@@ -503,25 +494,25 @@ class IndexAccessor:
         self._obj = obj
 
     def view(self, *, level: Any = None, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
-        """A view of the labels; parameters and errors as of `df.mojo.view` for one label.
+        """Return a view of the labels; parameters and errors as for `df.mojo.view` with one label.
 
         Parameters
         ----------
         level : int or label, optional
-            Of a MultiIndex, whose labels are tuples: the level whose codes are viewed. They point into
-            ``index.levels[level]``, where -1 stands for a missing label as among categories.
+            For a MultiIndex, whose labels are tuples: the level whose codes are viewed. They are positions in
+            ``index.levels[level]``; -1 stands for a missing label, as for categories.
 
         Returns
         -------
         ColumnView, ArrowView or ChunkedView
-            Borrows the memory and keeps the Index, whose memory pandas never writes to while it lives. Never stale.
+            Borrows the memory and keeps the Index alive, whose memory pandas never writes to. Never stale.
 
         Raises
         ------
         ZeroCopyError
             A RangeIndex has no memory (``copy="if_needed"`` makes some); a MultiIndex is viewed level by level.
         ArgumentError
-            There is no such level, or the Index has none.
+            The Index has no such level, or no levels.
 
         Examples
         --------
@@ -536,7 +527,7 @@ class IndexAccessor:
         return index_view(self._obj, level, copy, na, layout)
 
     def explain(self) -> pd.DataFrame:
-        """Where the labels lie, as `df.mojo.explain` for a column; one row a level of a MultiIndex.
+        """Tabulate how the labels are stored, as `df.mojo.explain`; one row for each level of a MultiIndex.
 
         Examples
         --------
@@ -544,7 +535,7 @@ class IndexAccessor:
         >>> pd.RangeIndex(3).mojo.explain()["reason"][0]
         "its labels are computed, there is no memory; use copy='if_needed', or start, stop and step themselves"
         """
-        return table(facts_of_index(self._obj))
+        return table(index_info(self._obj))
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"
@@ -566,11 +557,12 @@ class ArrayAccessor:
         self._obj = obj
 
     def view(self, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> ColumnView | FrameView:
-        """A view of the values; parameters, result and errors as of `df.mojo.view` for one label.
+        """Return a view of the values; parameters, result and errors as for `df.mojo.view` with one label.
 
-        pandas does not track who writes to an array that it did not make itself: such writes are seen.
+        pandas does not track writes to an array that it did not make itself: they are seen in the view.
         """
-        return pd.Series(self._obj, copy=False).mojo.view(copy=copy, na=na, layout=layout)  # type: ignore[no-any-return]
+        check_options(copy, na, layout)
+        return column_view(pd.Series(self._obj, copy=False), 0, copy, na, layout)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<mojo accessor of {type(self._obj).__name__}, dtype {self._obj.dtype}: view() for its memory>"

@@ -1,29 +1,30 @@
-"""ColumnView and BlockView: a `View` that also knows what its numbers stand for and whether they are current."""
+"""ColumnView: a `View` of one column that also knows its pandas dtype and whether it is current."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
-import pandas as pd
-
-from mojoview.frames.arrow_columns import again
+from mojoview.frames.arrow_columns import reopen
+from mojoview.frames.pins import Pin
 from mojoview.views import View
+from mojoview.views import repr as view_repr
 from mojoview.views._construct import adopt
 
-__all__ = ["BlockView", "ColumnView", "PandasView", "column_of", "make_block", "make_column"]
+__all__ = ["ColumnView", "PandasView", "make_column", "open_column"]
 
 
 class PandasView(View):
-    """What column and block views share; not made by hand.
+    """The common part of column and block views.
 
-    Thread safety: as `mojoview.View`; taking a view while another thread writes to the same frame is as undefined as in
-    pandas.
+    Thread safety: as `mojoview.View`; taking a view while another thread writes to the same frame is undefined, as any
+    read is in pandas.
     """
 
-    __slots__ = ("_logical", "_origin")
+    __slots__ = ("_logical", "_pin")
 
     _logical: Any
-    _origin: Any
+    _pin: Pin | None
 
     @property
     def logical_dtype(self) -> Any:
@@ -36,51 +37,60 @@ class PandasView(View):
         """Whether writes through pandas cannot reach this memory.
 
         True under Copy-on-Write (always in pandas 3): pandas copies the block first, and the view keeps the old values.
-        True for a copy. False for a lease and, with Copy-on-Write off, always. Nobody can freeze memory against a NumPy
-        array that pandas was given with ``copy=False``, nor against writes to `Series.array`.
+        True for a copy. False for a lease and, with Copy-on-Write off, always. Writes to a NumPy array that pandas was
+        given with ``copy=False``, or to `Series.array`, bypass pandas and are not prevented.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else bool(self._origin.frozen)
+        return True if self._pin is None else bool(self._pin.frozen)
 
     @property
     def stale(self) -> bool:
-        """Whether the frame has moved on: False means that the column still lives in this memory.
+        """Whether the frame uses other memory by now: False means that the column is still stored in this memory.
 
-        pandas moves whole blocks, so that True may also come from a write to a neighbour in the same block. A copy is
-        stale from the beginning. A view that outlived its frame is not: nothing newer exists.
+        pandas moves whole blocks, so a write to another column of the same block also makes a view stale. A copy is
+        stale from the beginning. A view that outlives its frame is not stale: nothing newer exists.
         """
         self.dtype  # noqa: B018
-        return True if self._origin is None else bool(self._origin.stale)
+        return True if self._pin is None else bool(self._pin.stale)
 
     def release(self) -> None:
-        """Lets go of the memory and of its pin; see `View.release`."""
+        """Release the memory and its pin; see `View.release`."""
         super().release()
-        self._origin = None
+        self._pin = None
 
     def __repr__(self) -> str:
-        from mojoview.frames.exports.repr import view_text
-
-        return view_text(self)
+        text = view_repr.text(self)
+        return text if self.closed else f"{text[:-1]}, {'; '.join(self._pandas_facts())}>"
 
     def _repr_html_(self) -> str:
-        from mojoview.frames.exports.repr import view_html
+        html = view_repr.html(self)
+        if self.closed:
+            return html
+        facts = escape("; ".join(self._pandas_facts()))
+        return html.replace("</table>", f"</table><div style='opacity:.7'>{facts}</div>")
 
-        return view_html(self)
+    def _pandas_facts(self) -> list[str]:
+        facts = [f"pandas dtype {self.logical_dtype}"] if self.logical_dtype != self.dtype else []
+        return [
+            *facts,
+            "frozen" if self.frozen else "live (pandas can write to it)",
+            *(["stale"] if self.stale else []),
+        ]
 
 
 class ColumnView(PandasView):
     """A view of one column, made by `df.mojo.view("x")`, `series.mojo.view()` or `index.mojo.view()`.
 
-    Has everything that `mojoview.View` has, and the following.
+    Has the attributes of `mojoview.View` and these.
 
     Attributes
     ----------
     logical_dtype : dtype
     frozen, stale : bool
     offset : int
-        0: the view begins where the column does, also in a slice of an Arrow array.
+        Always 0: the view begins at the column's first element, also for a slice of an Arrow array.
     chunks : tuple of View
-        The view itself, in one piece. Columns of several pieces are a `ChunkedView`, which has this attribute as well.
+        The view itself. A column of several chunks is a `ChunkedView`, which has this attribute too.
 
     Examples
     --------
@@ -104,37 +114,14 @@ class ColumnView(PandasView):
         return (self,)
 
 
-class BlockView(PandasView):
-    """A view of a whole block, of shape (columns, rows), made by `df.mojo.block()`; its `.T` is (rows, columns).
-
-    Attributes
-    ----------
-    columns : pandas.Index
-        Labels of the columns, in the order of the block's rows.
-    logical_dtype, frozen, stale
-        As for `ColumnView`.
-    """
-
-    __slots__ = ("columns",)
-
-    columns: pd.Index
-
-
-def make_column(source: View, logical: Any, origin: Any) -> ColumnView:
-    """`origin` pins the memory; None for a copy."""
+def make_column(source: View, logical: Any, pin: Pin | None) -> ColumnView:
+    """Make a ColumnView of the source's memory; `pin` is None for a copy."""
     made = ColumnView.__new__(ColumnView)
-    made._logical, made._origin = logical, origin
-    adopt(made, source, origin)
+    made._logical, made._pin = logical, pin
+    adopt(made, source, pin)
     return made
 
 
-def column_of(found: Any, logical: Any, origin: Any) -> Any:
-    """A ColumnView where the items have their bytes in place; else the Arrow view as it is, a window of its own."""
-    return make_column(found, logical, origin) if isinstance(found, View) else again(found)
-
-
-def make_block(source: View, logical: Any, origin: Any, columns: pd.Index) -> BlockView:
-    made = BlockView.__new__(BlockView)
-    made._logical, made._origin, made.columns = logical, origin, columns
-    adopt(made, source, origin)
-    return made
+def open_column(source: Any, logical: Any, pin: Pin | None) -> Any:
+    """Make a ColumnView of a `View`; an Arrow view is opened again, so that the caller can release it."""
+    return make_column(source, logical, pin) if isinstance(source, View) else reopen(source)

@@ -1,4 +1,4 @@
-"""Puts the accessors on pandas' classes."""
+"""Registration of the accessors on pandas' classes, and of this room's extension points."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ new = object.__new__
 
 
 class AccessorDescriptor:
-    """What stands at `DataFrame.mojo`: a fresh accessor each time, which cannot be overwritten.
+    """The descriptor `DataFrame.mojo`: makes a new accessor at each access, and cannot be overwritten.
 
     pandas' own descriptor caches the accessor in the frame (pandas 2), which makes a reference cycle, and lets
     ``df.mojo = 5`` hide it.
     """
 
-    of_mojoview = True  # says so across a reload, which makes this class anew
+    of_mojoview = True  # recognises the descriptor after a reload, which defines this class again
 
     def __init__(self, accessor: type) -> None:
         self.accessor = accessor
@@ -34,7 +34,7 @@ class AccessorDescriptor:
         if obj is None:
             return self.accessor
         made: Any = new(self.accessor)
-        made._obj = obj  # what __init__ does, which a call would take twice the time to reach
+        made._obj = obj  # as __init__ does; calling the class would take twice the time
         return made
 
     def __set__(self, obj: Any, value: Any) -> None:
@@ -44,7 +44,7 @@ class AccessorDescriptor:
 
 
 def register() -> None:
-    """Puts the accessors on DataFrame, Series, Index and arrays. Doing it again changes nothing and does not warn."""
+    """Register the accessors of DataFrame, Series, Index and arrays; repeating it changes nothing and does not warn."""
     install_records()
     ATTACHERS["frame"] = "mojoview.frames.shared.shared_frame:attach_frame"
     CONVERTERS["to_series"] = "mojoview.frames.exports.to_pandas:to_series"
@@ -55,7 +55,7 @@ def register() -> None:
         (pd.Index, IndexAccessor, api.register_index_accessor),
     ):
         if not getattr(vars(owner).get("mojo"), "of_mojoview", False):
-            announce("mojo")(accessor)  # lists it among pandas' accessors; warns when somebody else's 'mojo' is there
-        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  pandas' stubs know no such attribute
+            announce("mojo")(accessor)  # lists it among pandas' accessors; warns if another package's 'mojo' exists
+        setattr(owner, "mojo", AccessorDescriptor(accessor))  # noqa: B010  unknown to pandas' stubs
     # pandas has no function that registers accessors of its arrays
     setattr(api.ExtensionArray, "mojo", AccessorDescriptor(ArrayAccessor))  # noqa: B010

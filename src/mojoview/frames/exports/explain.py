@@ -1,80 +1,80 @@
-"""What lies where in a frame, column by column: the facts that `explain()` tabulates and the reprs draw."""
+"""Facts about the memory of each column: tabulated by `explain()`, drawn by the reprs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from mojoview.frames import blocks
 from mojoview.frames.arrow_columns import ArrowColumn, kind_of, memory_of
-from mojoview.frames.index_view import codes_of, index_storage
-from mojoview.frames.column_data import Resolved, Storage, storage
+from mojoview.frames.column_data import ColumnData, ReadyColumn, read_column
+from mojoview.frames.frame_columns import FrameColumns
+from mojoview.frames.index_view import index_data, level_codes
+from mojoview.frames.pins import inspect_column
 from mojoview.views import View
 from mojoview.views.arrow.chunked import ChunkedView
 
-if TYPE_CHECKING:
-    from mojoview.frames.frame_view import FrameView
-
-__all__ = ["Fact", "facts_of_object", "facts_of_view", "table"]
+__all__ = ["ColumnInfo", "index_info", "object_info", "table", "view_info"]
 
 
-class Fact(NamedTuple):
-    """One column."""
+class ColumnInfo(NamedTuple):
+    """Facts about the memory of one column."""
 
     column: Any
     dtype: str
-    kind: str | None  #: class of the view; None where there is none
-    block: int | None  #: None where pandas does not say
-    address: str | None  #: None where no numbers lie in memory
+    kind: str | None  #: class of its view; None if it cannot be viewed
+    block: int | None  #: None if it is unknown
+    address: str | None  #: None if there are no numbers in memory
     strides: tuple[int, ...] | None  #: bytes
     contiguous: bool | None
     aligned: bool | None
-    readonly: bool | None  #: the block, not the view; None where pandas does not say
-    shared: bool | None  #: whether another pandas object or view uses the block, as far as pandas knows
+    readonly: bool | None  #: the block, not the view; None if it is unknown
+    shared: bool | None  #: whether pandas knows another user of the block
     zero_copy: bool
     reason: str
-    copied: bool = False  #: a view that had to be a copy
+    copied: bool = False  #: whether the view is a copy
 
 
-def fact(label: Any, values: Any, number: int, shared: bool | None) -> Fact:
-    return fact_of(label, values, values.dtype, storage(values), number, shared)
+def column_info(label: Any, values: Any, number: int, shared: bool | None) -> ColumnInfo:
+    """Describe a column of a frame or Series."""
+    return data_info(label, values, values.dtype, read_column(values), number, shared)
 
 
-def fact_of(label: Any, values: Any, dtype: Any, kept: Storage, number: int, shared: bool | None) -> Fact:
-    block, data = None if number < 0 else number, kept.data
-    if kept.arrow is not None:
-        return arrow_fact(label, str(dtype), kept.arrow, block, shared)
-    if kept.reason:
-        reason = f"{kept.reason}; {kept.remedy}"
-    elif missing := kept.missing():
-        how = "carries the byte mask" if kept.sentinel is None else f"turns the code {kept.sentinel} into a byte mask"
+def data_info(label: Any, source: Any, dtype: Any, data: ColumnData, number: int, shared: bool | None) -> ColumnInfo:
+    """Describe column data, read from the array or Index `source`."""
+    block, values = None if number < 0 else number, data.values
+    if data.arrow is not None:
+        return arrow_info(label, str(dtype), data.arrow, block, shared)
+    if data.reason:
+        reason = f"{data.reason}; {data.remedy}"
+    elif missing := data.missing():
+        how = "carries the byte mask" if data.sentinel is None else f"turns the code {data.sentinel} into a byte mask"
         reason = f"{missing} missing: na='mask' {how}"
     else:
         reason = ""
-    kind = "FrameView" if kept.parts else "ColumnView" if kept.zero_copy else None
-    known = Fact(label, str(dtype), kind, block, None, None, None, None, None, shared, kept.zero_copy, reason)
-    if data is None:
-        return known
-    return known._replace(
-        address=f"{data.__array_interface__['data'][0]:#x}",
-        strides=data.strides,
-        contiguous=data.flags.contiguous,
-        aligned=data.flags.aligned,
-        readonly=None if block is None else not writeable(values, data),
+    kind = "FrameView" if data.parts else "ColumnView" if data.zero_copy else None
+    info = ColumnInfo(label, str(dtype), kind, block, None, None, None, None, None, shared, data.zero_copy, reason)
+    if values is None:
+        return info
+    return info._replace(
+        address=f"{values.__array_interface__['data'][0]:#x}",
+        strides=values.strides,
+        contiguous=values.flags.contiguous,
+        aligned=values.flags.aligned,
+        readonly=None if block is None else not _writeable(source, values),
     )
 
 
-def arrow_fact(label: Any, dtype: str, column: ArrowColumn, block: int | None, shared: bool | None) -> Fact:
-    """Arrow's buffers are in one piece, aligned as their producer left them, and never written to."""
+def arrow_info(label: Any, dtype: str, column: ArrowColumn, block: int | None, shared: bool | None) -> ColumnInfo:
+    """Describe an Arrow column, whose buffers are never written to."""
     found, notes = column.shared, []
     if isinstance(found, ChunkedView):
-        notes.append(f"{len(found.chunks)} chunks: copy='if_needed' puts them together")
+        notes.append(f"{len(found.chunks)} chunks: copy='if_needed' joins them")
     if missing := column.missing():
         notes.append(f"{missing} missing: na='mask' carries the validity bitmap")
     address, plain = memory_of(found), isinstance(found, View)
-    return Fact(
+    return ColumnInfo(
         label,
         dtype,
         kind_of(found),
@@ -90,49 +90,49 @@ def arrow_fact(label: Any, dtype: str, column: ArrowColumn, block: int | None, s
     )
 
 
-def writeable(values: Any, data: Any) -> bool:
-    """`Categorical.codes` is a read-only window on memory that pandas writes to: ask the memory, not the window."""
-    if isinstance(values, pd.Categorical):
-        base = data.base
-        return bool(base.flags.writeable) if base is not None else bool(data.flags.writeable)
-    return bool(data.flags.writeable)
+def _writeable(source: Any, values: Any) -> bool:
+    """Whether pandas can write to the memory; `Categorical.codes` is a read-only view of a writable array."""
+    if isinstance(source, pd.Categorical) and values.base is not None:
+        return bool(values.base.flags.writeable)
+    return bool(values.flags.writeable)
 
 
-def facts_of_object(obj: Any) -> list[Fact]:
-    """Of a DataFrame or Series, without pinning anything."""
+def object_info(obj: Any) -> list[ColumnInfo]:
+    """Describe the columns of a DataFrame or Series, without pinning anything."""
     labels = obj.columns if obj.ndim == 2 else [obj.name]
-    inspected = (blocks.inspect_column(obj, position) for position in range(len(labels)))
+    inspected = (inspect_column(obj, position) for position in range(len(labels)))
     return [
-        fact(label, values, number, shared) for label, (number, values, shared) in zip(labels, inspected, strict=True)
+        column_info(label, values, number, shared)
+        for label, (number, values, shared) in zip(labels, inspected, strict=True)
     ]
 
 
-def facts_of_index(index: pd.Index) -> list[Fact]:
-    """Of an Index, or of the codes of each level."""
+def index_info(index: pd.Index) -> list[ColumnInfo]:
+    """Describe an Index, or the codes of each level of a MultiIndex."""
     if not isinstance(index, pd.MultiIndex):
-        return [fact_of(index.name, index, index.dtype, index_storage(index), -1, None)]
+        return [data_info(index.name, index, index.dtype, index_data(index), -1, None)]
     return [
-        fact_of(name, codes, codes.dtype, codes_of(index, number), -1, None)
+        data_info(name, codes, codes.dtype, level_codes(index, number), -1, None)
         for number, (name, codes) in enumerate(zip(index.names, index.codes, strict=True))
     ]
 
 
-def facts_of_view(frame: FrameView) -> list[Fact]:
-    """Of the columns as the view hands them out."""
+def view_info(frame: FrameColumns) -> list[ColumnInfo]:
+    """Describe the columns of a frame view."""
     found = []
-    snapshot = frame._open()
+    pins = frame._open()
     for position, label in enumerate(frame.columns):
-        cell = snapshot.cell(position)
-        known = fact(label, cell.values, cell.number, None)
+        column = pins.column(position)
+        info = column_info(label, column.values, column.number, None)
         ready = frame._ready.get(position)
         if ready is not None:
-            known = resolved_fact(known, ready, storage(cell.values).reason)
-        found.append(known)
+            info = ready_info(info, ready, read_column(column.values).reason)
+        found.append(info)
     return found
 
 
-def resolved_fact(known: Fact, ready: Resolved, why: str) -> Fact:
-    """What is known of the column, as the view has it."""
+def ready_info(info: ColumnInfo, ready: ReadyColumn, why: str) -> ColumnInfo:
+    """Update the facts of a column to those of its prepared view; `why` is the reason for a copy."""
     made = ready.view
     notes = []
     if ready.copied:
@@ -143,7 +143,7 @@ def resolved_fact(known: Fact, ready: Resolved, why: str) -> Fact:
         in_bytes = isinstance(made, View) and made.validity is None
         notes.append("byte mask carried" if in_bytes else "validity bitmap carried")
     address, plain = memory_of(made), isinstance(made, View)
-    return known._replace(
+    return info._replace(
         kind=kind_of(made),
         address=f"{address:#x}" if address else None,
         strides=made.strides if plain else None,
@@ -156,9 +156,10 @@ def resolved_fact(known: Fact, ready: Resolved, why: str) -> Fact:
     )
 
 
-def table(facts: Iterable[Fact]) -> pd.DataFrame:
-    rows = list(facts)
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in Fact._fields[:-1]}
+def table(infos: Iterable[ColumnInfo]) -> pd.DataFrame:
+    """Tabulate the facts, one row a column."""
+    rows = list(infos)
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in ColumnInfo._fields[:-1]}
     columns["column"] = pd.Series(columns["column"], dtype=object)
     columns["block"] = pd.array(columns["block"], dtype="Int64")
     for name in ("contiguous", "aligned", "readonly", "shared"):

@@ -1,7 +1,7 @@
-"""Out to Arrow: a FrameView as a stream of record batches in the columns' own buffers.
+"""Conversion to Arrow: a frame view as a stream of record batches in the columns' own buffers.
 
-Each column becomes an Arrow type and the parts that hold its elements; where columns are chunked, the frame is cut at
-every border of a chunk.
+Each column becomes an Arrow type and the buffers of its elements. If columns are chunked, a batch ends wherever a chunk
+of any column ends.
 
 Source: Apache Arrow, "The Arrow C data interface"; pandas' extension types as pyarrow registers them.
 """
@@ -12,37 +12,35 @@ import datetime
 import itertools
 import json
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from mojoview.frames import blocks
-from mojoview.frames.column_data import resolve, storage
+from mojoview.frames.blocks import index_values
+from mojoview.frames.column_data import apply_options, read_column
+from mojoview.frames.frame_columns import FrameColumns
 from mojoview.memory.errors import DTypeError, FrameError, LayoutError, MaskError, MojoViewError, ZeroCopyError
 from mojoview.views import View, view
 from mojoview.views.arrow import _to_arrow
-from mojoview.views.arrow.format import NULLABLE, ArrowCoded, ArrowRecord, ArrowType, format_of
 from mojoview.views.arrow.arrays import ArrowView
 from mojoview.views.arrow.chunked import ChunkedView, type_of
+from mojoview.views.arrow.format import NULLABLE, ArrowCoded, ArrowRecord, ArrowType, format_of
 
-if TYPE_CHECKING:
-    from mojoview.frames.frame_view import FrameView
-
-__all__ = ["export_schema", "export_stream"]
+__all__ = ["export_schema", "export_stream", "to_table"]
 
 ORDERED = 1
 
 
 class _Column(NamedTuple):
-    """One column, ready to go out."""
+    """One column with its Arrow type."""
 
     type: ArrowType
-    pieces: tuple[Any, ...]  #: views, in order
+    pieces: tuple[Any, ...]  #: views of its chunks, in order
     values: Any = None  #: of a categorical: the part with its categories
 
     def cut(self, start: int, stop: int) -> Any:
-        """The part that holds the elements from `start` to `stop`, which lie in one piece."""
+        """Return the elements from `start` to `stop`, which are all in one piece."""
         for piece in self.pieces:
             if start < len(piece) or start == stop:
                 return self._part(piece if stop - start == len(piece) else piece[start:stop])
@@ -54,13 +52,22 @@ class _Column(NamedTuple):
         return part if self.values is None else ArrowCoded(part, self.values)
 
 
-def export_schema(frame: FrameView) -> Any:
-    """Capsule 'arrow_schema' of the frame."""
+def to_table(frame: FrameColumns) -> Any:
+    """Make a pyarrow Table over the memory of a frame view."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise FrameError("to_arrow: needs pyarrow: pip install 'mojoview[arrow]'") from error
+    return pa.table(frame)
+
+
+def export_schema(frame: FrameColumns) -> Any:
+    """Return the capsule 'arrow_schema' of the frame."""
     return _to_arrow.export_type(_struct(_columns(frame)))
 
 
-def export_stream(frame: FrameView) -> Any:
-    """Capsule 'arrow_array_stream' of the frame."""
+def export_stream(frame: FrameColumns) -> Any:
+    """Return the capsule 'arrow_array_stream' of the frame."""
     columns, rows = _columns(frame), frame.shape[0]
     borders = {0, rows}
     for column in columns:
@@ -75,12 +82,12 @@ def _struct(columns: list[_Column]) -> ArrowType:
     return ArrowType("+s", flags=0, children=tuple(column.type for column in columns))
 
 
-def _columns(frame: FrameView) -> list[_Column]:
-    snapshot, found = frame._open(), []
+def _columns(frame: FrameColumns) -> list[_Column]:
+    pins, found = frame._open(), []
     for position, label in enumerate(frame.columns):
         name = str(label)
         try:
-            column = _column(frame.iloc(position), snapshot.cell(position).values.dtype, frame._may_copy)
+            column = _column(frame.iloc(position), pins.column(position).values.dtype, frame._may_copy)
         except MojoViewError as error:
             raise type(error)(f"to_arrow: column {label!r}: {error}") from error
         found.append(column._replace(type=column.type._replace(name=name)))
@@ -89,20 +96,20 @@ def _columns(frame: FrameView) -> list[_Column]:
 
 def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
     if isinstance(found, ChunkedView):
-        return _Column(found._type, found.chunks or (view_of_nothing(found),))
+        return _Column(found._type, found.chunks or (_no_chunk(found),))
     if isinstance(found, ArrowView):
         return _Column(type_of(found), (found,))
     if not found.contiguous:
         if not may_copy:
             raise LayoutError(
-                f"expected values side by side, got strides {found.strides}; use df.mojo.view(copy='if_needed')"
+                f"expected contiguous values, got strides {found.strides}; use df.mojo.view(copy='if_needed')"
             )
         found = view(found, copy="always")
     if isinstance(logical, pd.CategoricalDtype):
         return _categorical(found, logical, may_copy)
     if found.dtype == np.bool_:
         if not may_copy:
-            raise ZeroCopyError("Arrow keeps booleans as bits, these are bytes; use df.mojo.view(copy='if_needed')")
+            raise ZeroCopyError("Arrow stores booleans as bits, these are bytes; use df.mojo.view(copy='if_needed')")
         return _Column(ArrowType("b"), (found,))
     if isinstance(logical, pd.PeriodDtype):
         return _Column(_extension("l", "pandas.period", {"freq": logical.name[len("period[") : -1]}), (found,))
@@ -111,33 +118,33 @@ def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
     return _Column(ArrowType(found.arrow_format or format_of(found.dtype)), (found,))
 
 
-def view_of_nothing(found: ChunkedView) -> Any:
+def _no_chunk(found: ChunkedView) -> Any:
     raise ZeroCopyError(f"a column of Arrow type {found.arrow_format!r} without any chunk")
 
 
 def _categorical(codes: View, dtype: pd.CategoricalDtype, may_copy: bool) -> _Column:
     if not codes.masked and bool((np.asarray(codes) < 0).any()):
         raise MaskError("missing categories have the code -1, which no dictionary has; view it with na='mask'")
-    values, what = blocks.index_values(dtype.categories), "categories"
-    kept = storage(values)
-    if kept.reason and may_copy:
+    values = index_values(dtype.categories)
+    data = read_column(values)
+    if data.reason and may_copy:
         import pyarrow as pa
 
         shown = view(pa.array(values, from_pandas=True))
-    elif kept.reason:
-        raise DTypeError(f"its categories cannot go out: {kept.reason}; use df.mojo.view(copy='if_needed')")
+    elif data.reason:
+        raise DTypeError(f"its categories cannot be exported: {data.reason}; use df.mojo.view(copy='if_needed')")
     else:
-        shown = resolve(kept, what, "never", "mask", "any").view
+        shown = apply_options(data, "categories", "never", "mask", "any").view
     held = _column(shown, values.dtype, may_copy)
     if len(held.pieces) != 1:
-        raise ZeroCopyError("its categories lie in several chunks")
+        raise ZeroCopyError("its categories are in several chunks")
     kind = ArrowType(format_of(codes.dtype), dictionary=held.type)
     flags = NULLABLE | (ORDERED if dtype.ordered else 0)
     return _Column(kind._replace(flags=flags), (codes,), held.cut(0, len(shown)))
 
 
 def _zone_name(zone: Any) -> str:
-    """As Arrow names it: a name of the zone database, or an offset."""
+    """Return Arrow's name of a time zone: its name in the zone database, or an offset."""
     name = getattr(zone, "key", None) or getattr(zone, "zone", None)
     if name:
         return str(name)

@@ -1,8 +1,8 @@
-"""Back into pandas: Series and DataFrames over the memory of views.
+"""Conversion to pandas: Series and DataFrames over the memory of views.
 
-The arrays are read-only, and each registers what keeps it alive as a user of its block: under Copy-on-Write pandas then
-copies before it writes, instead of failing on read-only memory. With Copy-on-Write off it does fail: with ValueError,
-or for some extension dtypes with an AssertionError of its own.
+The arrays are read-only, and the view behind each is registered as a user of its block: under Copy-on-Write pandas then
+copies before it writes, instead of failing on read-only memory. With Copy-on-Write off it fails with ValueError, or for
+some extension dtypes with an AssertionError.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mojoview.frames import blocks
+from mojoview.frames.blocks import pin_new, zoned_array
+from mojoview.frames.column_data import read_column
 from mojoview.frames.column_view import PandasView
+from mojoview.frames.frame_columns import FrameColumns
+from mojoview.frames.pins import inspect_column
 from mojoview.memory.errors import ArgumentError, DTypeError, FrameError, MaskError, ShapeError, ZeroCopyError
 from mojoview.views import View, view
 from mojoview.views.arrow.arrays import ArrowView
 from mojoview.views.arrow.chunked import ChunkedView
 
-__all__ = ["assemble", "to_frame", "to_series"]
+__all__ = ["to_dataframe", "to_frame", "to_series"]
 
 
 def to_series(view: Any, *, index: Any = None, name: Any = None) -> pd.Series:
-    """A Series over the memory of a view.
+    """Make a Series over the memory of a view.
 
     Parameters
     ----------
     view : View, ArrowView or ChunkedView
         One-dimensional. A ColumnView gets its own dtype back (time zone, categories, period, masked, Arrow); a byte
-        mask gives pandas' masked dtypes, everything of Arrow an ArrowDtype.
+        mask gives pandas' masked dtypes, Arrow views an ArrowDtype.
     index : Index, optional
     name : label, optional
 
@@ -38,21 +41,20 @@ def to_series(view: Any, *, index: Any = None, name: Any = None) -> pd.Series:
     -------
     Series
         Borrows the memory and keeps it alive. Under Copy-on-Write pandas copies it before it writes; with Copy-on-Write
-        off it fails, since the memory is read-only. A masked column whose view carries no mask gets a new
-        one.
+        off it fails, since the memory is read-only. A masked column whose view carries no mask gets a new one.
 
     Raises
     ------
     ArgumentError, ShapeError
-        No view; not one dimension, or not one value a row of the index.
+        Not a view; not one dimension, or not one value for each row of the index.
     DTypeError, MaskError, ZeroCopyError
-        pandas has no dtype for the items, or for them with a mask, or copies them.
+        pandas has no dtype for the items, or no masked one, or copies them.
     FrameError
         Arrow's types need pyarrow.
 
     Notes
     -----
-    Thread safety: any thread. Whoever holds a writable view of the memory can still write to it.
+    Thread safety: any thread. Holders of a writable view of the memory can still write to it.
 
     Examples
     --------
@@ -66,18 +68,18 @@ def to_series(view: Any, *, index: Any = None, name: Any = None) -> pd.Series:
     if index is not None and len(index) != len(array):
         raise ShapeError(f"to_series: expected {len(index)} values for the index, got {len(array)}")
     series = pd.Series(array, index=index, name=name, copy=False)
-    blocks.pin_new(series, [_keepers(array)])
+    pin_new(series, [_keepers(array)])
     _check(series, array, "to_series")
     return series
 
 
 def to_frame(views: Mapping[Any, Any], *, index: Any = None) -> pd.DataFrame:
-    """A DataFrame over the memory of views: `to_series` for each column.
+    """Make a DataFrame over the memory of views: `to_series` for each column.
 
     Parameters
     ----------
     views : mapping of label to View, ArrowView or ChunkedView
-        A FrameView is one too; its own `to_pandas()` keeps the index and duplicate labels.
+        Also a FrameView, whose own `to_pandas()` keeps the index and repeated labels.
     index : Index, optional
 
     Returns
@@ -100,13 +102,20 @@ def to_frame(views: Mapping[Any, Any], *, index: Any = None) -> pd.DataFrame:
     >>> (float(df.iloc[0, 0]), float(a[0]))
     (9.0, 0.0)
     """
-    return assemble(list(views.values()), pd.Index(list(views.keys()), tupleize_cols=False), index, "to_frame")
+    return _assemble(list(views.values()), pd.Index(list(views.keys()), tupleize_cols=False), index, "to_frame")
 
 
-def assemble(
+def to_dataframe(frame: FrameColumns) -> pd.DataFrame:
+    """Make a DataFrame over the memory of a frame view; see `FrameView.to_pandas`."""
+    pins = frame._open()
+    dtypes = [pins.column(position).values.dtype for position in range(len(frame.columns))]
+    return _assemble(list(frame.values()), frame.columns, frame.index, "to_pandas", dtypes)
+
+
+def _assemble(
     views: Sequence[Any], columns: pd.Index, index: Any, what: str, dtypes: Sequence[Any] | None = None
 ) -> pd.DataFrame:
-    """`dtypes`: pandas' own of each column, which an Arrow view does not know."""
+    """Make the DataFrame; `dtypes` are pandas' own of each column, which an Arrow view does not know."""
     arrays = [
         _array_of(found, f"{what}: column {label!r}", dtype)
         for label, found, dtype in zip(columns, views, dtypes or [None] * len(views), strict=True)
@@ -115,7 +124,7 @@ def assemble(
     if len(lengths) > 1:
         raise ShapeError(f"{what}: expected columns and index of one length, got {sorted(lengths)}")
     made = pd.DataFrame(dict(enumerate(arrays)), index=index, copy=False)
-    blocks.pin_new(made, [_keepers(array) for array in arrays])
+    pin_new(made, [_keepers(array) for array in arrays])
     for position, array in enumerate(arrays):
         _check(made.iloc[:, position], array, f"{what}: column {columns[position]!r}")
     made.columns = columns
@@ -126,7 +135,7 @@ def assemble(
 
 
 def _array_of(found: Any, what: str, dtype: Any = None) -> Any:
-    """An ndarray or extension array on the view's memory."""
+    """Return an ndarray or extension array over the view's memory."""
     if isinstance(found, ArrowView | ChunkedView):
         return _by_arrow(found, dtype)
     if not isinstance(found, View):
@@ -136,9 +145,9 @@ def _array_of(found: Any, what: str, dtype: Any = None) -> Any:
     logical = found.logical_dtype if isinstance(found, PandasView) else found.dtype
     if isinstance(logical, pd.ArrowDtype) or found.arrow_format is not None or found.validity is not None:
         return _by_arrow(found, logical)
-    values = np.asarray(view(found.data))  # a window of our own: read-only, and nobody releases it
+    values = np.asarray(view(found.data))  # a view of its own: read-only, and never released
     if values.dtype.kind in "SVU":
-        raise DTypeError(f"{what}: pandas has no column of {values.dtype} without making objects of its items")
+        raise DTypeError(f"{what}: pandas stores items of {values.dtype} only as objects")
     if isinstance(logical, pd.CategoricalDtype):
         return pd.Categorical.from_codes(values, dtype=logical, validate=False)
     if hasattr(logical, "numpy_dtype"):
@@ -146,10 +155,10 @@ def _array_of(found: Any, what: str, dtype: Any = None) -> Any:
     if found.masked:
         return _masked(found, values, _masked_dtype(values.dtype, what))
     if isinstance(logical, pd.DatetimeTZDtype):
-        return blocks.zoned_array(values, logical)
+        return zoned_array(values, logical)
     if isinstance(logical, pd.PeriodDtype):
         return pd.arrays.PeriodArray(values, dtype=logical)
-    return values  # also the dense values of a sparse column, and codes of a level
+    return values  # also for the dense values of a sparse column and the codes of a level
 
 
 def _masked(found: View, values: Any, dtype: Any) -> Any:
@@ -168,10 +177,10 @@ def _by_arrow(found: Any, logical: Any) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise FrameError("a column of Arrow's types needs pyarrow: pip install 'mojoview[arrow]'") from error
+        raise FrameError("a column of an Arrow type needs pyarrow: pip install 'mojoview[arrow]'") from error
     if isinstance(found, ChunkedView):
         chunks = pa.chunked_array(found)
-    elif isinstance(found, View) and found.dtype == np.bool_:  # bytes: a view that was asked to copy bits
+    elif isinstance(found, View) and found.dtype == np.bool_:  # bytes: the view is a copy of a bitmap
         chunks = pa.chunked_array([pa.array(found, type=pa.bool_())])
     else:
         chunks = pa.chunked_array([pa.array(found)])
@@ -180,19 +189,17 @@ def _by_arrow(found: Any, logical: Any) -> Any:
 
 
 def _parts(array: Any) -> list[Any]:
-    """The ndarrays that an array of ours lies in; none where Arrow holds it."""
+    """Return the ndarrays under an array of views; none if Arrow holds it."""
     if isinstance(array, np.ndarray):
         return [array]
     if isinstance(array, pd.arrays.ArrowExtensionArray):
         return []
-    from mojoview.frames.column_data import storage
-
-    kept = storage(array)
-    return [part for part in (kept.data, kept.mask) if part is not None]
+    data = read_column(array)
+    return [part for part in (data.values, data.mask) if part is not None]
 
 
 def _keepers(array: Any) -> list[Any]:
-    """What lives exactly as long as the arrays do: the views at the bottom."""
+    """Return the views under the arrays: they live exactly as long as the arrays do."""
     found = []
     for part in _parts(array):
         base = part
@@ -203,10 +210,10 @@ def _keepers(array: Any) -> list[Any]:
 
 
 def _check(series: pd.Series, array: Any, what: str) -> None:
-    """Sharing is decided by addresses."""
+    """Raise ZeroCopyError if pandas copied the array, as its address shows."""
     ours = _parts(array)
     if not ours or not len(array):
         return
-    theirs = _parts(blocks.inspect_column(series, 0)[1])
+    theirs = _parts(inspect_column(series, 0)[1])
     if not theirs or theirs[0].__array_interface__["data"][0] != ours[0].__array_interface__["data"][0]:
         raise ZeroCopyError(f"{what}: pandas {pd.__version__} copies items of dtype {ours[0].dtype}")

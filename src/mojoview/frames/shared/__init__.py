@@ -1,1 +1,5 @@
-"""`SharedFrame`: a DataFrame that other processes read."""
+"""DataFrames and rings between processes.
+
+Read `layout` (a DataFrame as bytes), `shared_frame` (`SharedFrame`), `records` (records of a ring as DataFrames).
+Must not know views of frames.
+"""

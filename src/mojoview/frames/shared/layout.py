@@ -1,8 +1,8 @@
 """A DataFrame as bytes that are read in place: a short description, then the frame's own buffers, 64-byte aligned.
 
-`plan()` says what goes where, `Plan.write()` copies each buffer once, `rebuild()` makes a DataFrame over the bytes
-without a copy.
-Blocks stay blocks. Arrow-backed columns travel in Arrow's own stream format, which is read in place too.
+`plan_layout()` assigns an offset to each buffer, `FrameLayout.write()` copies each buffer once, `rebuild()` makes a
+DataFrame over the bytes without a copy. Blocks stay blocks. Arrow-backed columns are written in Arrow's stream format,
+which is read in place too.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mojoview.frames.blocks import assemble, masked_parts, take_snapshot, zoned_array
+from mojoview.frames.blocks import assemble, index_values, masked_parts, zoned_array
+from mojoview.frames.pins import pin_frame
 from mojoview.memory.errors import CorruptHeader, MojoViewError, ZeroCopyError
 from mojoview.sharing.segment.segments import dtype_from_text, dtype_to_text
 from mojoview.views import View
 
-__all__ = ["Plan", "plan", "rebuild"]
+__all__ = ["FrameLayout", "plan_layout", "rebuild"]
 
 PREFIX = 16  # bytes: length of the description, version of this layout
 LAYOUT = 1
@@ -33,8 +34,8 @@ _MASKED = {
 }
 
 
-class Plan:
-    """What goes where: `nbytes` in all."""
+class FrameLayout:
+    """The offsets of a frame's buffers, and the functions that write them; `nbytes` in all."""
 
     def __init__(self) -> None:
         self._pieces: list[tuple[int, int, Callable[[np.ndarray[Any, Any]], None]]] = []
@@ -44,14 +45,14 @@ class Plan:
         self._text = b""
 
     def add(self, nbytes: int, write: Callable[[np.ndarray[Any, Any]], None]) -> int:
-        """Room for a buffer; its offset, counted from the end of the description."""
+        """Reserve space for a buffer; returns its offset from the end of the description."""
         at = self._end
         self._pieces.append((at, nbytes, write))
         self._end = (at + nbytes + 63) // 64 * 64
         return at
 
     def describe(self, description: dict[str, Any]) -> None:
-        """The description that goes in front; called again, it replaces the one before."""
+        """Set the description at the beginning, which replaces an earlier one."""
         self.description = description
         self._text = json.dumps(description, separators=(",", ":")).encode()
 
@@ -64,46 +65,46 @@ class Plan:
         return self.start + self._end
 
     def write(self, target: np.ndarray[Any, Any]) -> None:
-        """Copies everything into `target`, uint8 of at least `nbytes`."""
+        """Copy everything into `target`, a uint8 array of at least `nbytes`."""
         target[:PREFIX].view("<u8")[:] = len(self._text), LAYOUT
         target[PREFIX : PREFIX + len(self._text)] = np.frombuffer(self._text, np.uint8)
         for at, nbytes, write in self._pieces:
             write(target[self.start + at : self.start + at + nbytes])
 
 
-def plan(frame: pd.DataFrame) -> Plan:
-    """Where each buffer of the frame goes.
+def plan_layout(frame: pd.DataFrame) -> FrameLayout:
+    """Plan the offset of each buffer of the frame.
 
     Raises
     ------
     ZeroCopyError
         A column, the index or a label cannot be shared; the message names it, its dtype and the remedy.
     """
-    result = Plan()
+    layout = FrameLayout()
     arrow: list[tuple[int, Any]] = []
     blocks = []
-    for values, positions in take_snapshot(frame).arrays():
+    for values, positions in pin_frame(frame).arrays():
         name = frame.columns[positions[0]]
         if _is_arrow(values):
             arrow.append((positions[0], values))
             continue
-        blocks.append({"at": positions, **_plan_array(result, values, f"column {name!r}")})
-    result.describe(
+        blocks.append({"at": positions, **_add_array(layout, values, f"column {name!r}")})
+    layout.describe(
         {
             "schema": _schema(frame),
             "generation": 0,
             "rows": len(frame),
             "blocks": blocks,
-            "arrow": _plan_arrow(result, arrow),
-            "columns": _plan_index(result, frame.columns, "the column labels"),
-            "index": _plan_index(result, frame.index, "the index"),
+            "arrow": _add_arrow(layout, arrow),
+            "columns": _add_index(layout, frame.columns, "the column labels"),
+            "index": _add_index(layout, frame.index, "the index"),
         }
     )
-    return result
+    return layout
 
 
 def _schema(frame: pd.DataFrame) -> str:
-    """Equal for frames of the same columns, dtypes and kind of index."""
+    """Return a hash of columns, dtypes and kind of index."""
     what = (
         [repr(label) for label in frame.columns],
         [str(dtype) for dtype in frame.dtypes],
@@ -115,7 +116,7 @@ def _schema(frame: pd.DataFrame) -> str:
 
 
 def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A DataFrame over the bytes, and their description. The frame keeps the bytes alive.
+    """Make a DataFrame over the bytes; returns it with their description. The frame keeps the bytes alive.
 
     Raises
     ------
@@ -123,15 +124,15 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
         The description does not fit the bytes.
     """
     prefix = np.asarray(window[:PREFIX]).view("<u8") if window.size >= PREFIX else (0, 0)
-    length, layout = int(prefix[0]), int(prefix[1])
-    if layout != LAYOUT or length > window.size - PREFIX:
+    length, version = int(prefix[0]), int(prefix[1])
+    if version != LAYOUT or length > window.size - PREFIX:
         raise CorruptHeader(
             f"shared frame: expected layout {LAYOUT} and a description within {window.size} bytes, "
-            f"got {layout} and {length}"
+            f"got {version} and {length}"
         )
     try:
         description = json.loads(bytes(window[PREFIX : PREFIX + length]))
-        # This view pins the version, and lives as long as any array over it: to pandas it is the blocks' other user.
+        # This view pins the version, and lives as long as any array over it: pandas counts it as a user of the blocks.
         pin = window[(PREFIX + length + 63) // 64 * 64 :]
         data = np.asarray(pin)
         pieces = [(_read_array(data, spec), pin, spec["at"]) for spec in description["blocks"]]
@@ -148,7 +149,7 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
 
 
 def _check_pieces(pieces: list[tuple[Any, Any, list[int]]], index: pd.Index, columns: pd.Index) -> None:
-    """pandas takes blocks as they are: what does not fit together would crash it later."""
+    """Raise CorruptHeader if blocks and axes do not fit together: pandas does not check them, and would crash later."""
     places = sorted(place for _, _, at in pieces for place in at)
     shapes = [(array.shape[-1], array.shape[0] if array.ndim == 2 else 1, len(at)) for array, _, at in pieces]
     if places != list(range(len(columns))) or any(rows != len(index) or have != want for rows, have, want in shapes):
@@ -161,49 +162,47 @@ def _check_pieces(pieces: list[tuple[Any, Any, list[int]]], index: pd.Index, col
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
-def _refuse(what: str, dtype: Any, reason: str, remedy: str) -> ZeroCopyError:
+def _share_error(what: str, dtype: Any, reason: str, remedy: str) -> ZeroCopyError:
     return ZeroCopyError(f"sharing a frame: {what} of dtype {dtype}: {reason}; {remedy}")
 
 
-def _plan_array(result: Plan, values: Any, what: str) -> dict[str, Any]:
+def _add_array(layout: FrameLayout, values: Any, what: str) -> dict[str, Any]:
     dtype = values.dtype
     if isinstance(values, np.ndarray):
-        return _plan_numpy(result, values, what)
+        return _add_numpy(layout, values, what)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return {
             "kind": "zoned",
             "unit": dtype.unit,
             "tz": str(dtype.tz),
-            "values": _plan_numpy(result, np.asarray(values.tz_convert(None)), what),
+            "values": _add_numpy(layout, np.asarray(values.tz_convert(None)), what),
         }
     if isinstance(dtype, np.dtype):  # naive datetimes and timedeltas, and NumPy extension arrays
-        return _plan_numpy(result, np.asarray(values), what)
+        return _add_numpy(layout, np.asarray(values), what)
     if isinstance(dtype, pd.CategoricalDtype):
         return {
             "kind": "categorical",
-            "codes": _plan_numpy(result, values.codes, what),
+            "codes": _add_numpy(layout, values.codes, what),
             "ordered": bool(dtype.ordered),
-            "categories": _plan_index(result, dtype.categories, f"the categories of {what}"),
+            "categories": _add_index(layout, dtype.categories, f"the categories of {what}"),
         }
     if isinstance(dtype, pd.PeriodDtype):
-        return {"kind": "period", "dtype": str(dtype), "values": _plan_numpy(result, values.asi8, what)}
+        return {"kind": "period", "dtype": str(dtype), "values": _add_numpy(layout, values.asi8, what)}
     if isinstance(dtype, pd.api.extensions.ExtensionDtype) and str(dtype).startswith(tuple(_MASKED)):
         parts = masked_parts(values)
         if parts is not None:
             return {
                 "kind": "masked",
                 "dtype": str(dtype),
-                "values": _plan_numpy(result, parts[0], what),
-                "mask": _plan_numpy(result, parts[1], what),
+                "values": _add_numpy(layout, parts[0], what),
+                "mask": _add_numpy(layout, parts[1], what),
             }
-    raise _refuse(
-        what, dtype, "its memory has no form that other processes can read in place", "convert it with astype() first"
-    )
+    raise _share_error(what, dtype, "other processes cannot read its memory in place", "convert it with astype() first")
 
 
-def _plan_numpy(result: Plan, values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
+def _add_numpy(layout: FrameLayout, values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
     if values.dtype.hasobject or values.dtype.kind == "T":
-        raise _refuse(
+        raise _share_error(
             what,
             values.dtype,
             "its items are Python objects",
@@ -215,7 +214,7 @@ def _plan_numpy(result: Plan, values: np.ndarray[Any, Any], what: str) -> dict[s
     def write(target: np.ndarray[Any, Any]) -> None:
         np.copyto(target.view(source.dtype).reshape(source.shape), source)
 
-    at = result.add(values.nbytes, write)
+    at = layout.add(values.nbytes, write)
     return {
         "kind": "numpy",
         "dtype": dtype_to_text(values.dtype).decode(),
@@ -226,12 +225,12 @@ def _plan_numpy(result: Plan, values: np.ndarray[Any, Any], what: str) -> dict[s
 
 
 def _read_array(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
-    """An array over `data`, the frame's buffers."""
+    """Make an array over `data`, the frame's buffers."""
     kind = spec["kind"]
     if kind == "numpy":
         dtype = dtype_from_text(spec["dtype"].encode())
         order: Any = "F" if spec["fortran"] else "C"
-        # ndarray checks the extent against the buffer, and refuses negative offsets and sizes
+        # ndarray checks the extent against the buffer, and rejects negative offsets and sizes
         return np.ndarray(tuple(spec["shape"]), dtype, data, spec["offset"], order=order)
     if kind == "zoned":
         values = _read_array(data, spec["values"])
@@ -262,8 +261,8 @@ def _is_arrow(values: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow")
 
 
-def _plan_arrow(result: Plan, columns: list[tuple[int, Any]]) -> dict[str, Any] | None:
-    """All Arrow-backed columns as one stream."""
+def _add_arrow(layout: FrameLayout, columns: list[tuple[int, Any]]) -> dict[str, Any] | None:
+    """Reserve space for all Arrow-backed columns, as one stream."""
     if not columns:
         return None
     import pyarrow as pa
@@ -280,7 +279,7 @@ def _plan_arrow(result: Plan, columns: list[tuple[int, Any]]) -> dict[str, Any] 
 
     measure = pa.MockOutputStream()
     stream(measure)
-    at = result.add(measure.size(), lambda target: stream(pa.FixedSizeBufferWriter(pa.py_buffer(target))))
+    at = layout.add(measure.size(), lambda target: stream(pa.FixedSizeBufferWriter(pa.py_buffer(target))))
     return {
         "offset": at,
         "nbytes": measure.size(),
@@ -323,10 +322,10 @@ def _plain(label: Any) -> bool:
     return label is None or type(label) in (str, int, float, bool)
 
 
-def _plan_index(result: Plan, index: pd.Index, what: str) -> dict[str, Any]:
+def _add_index(layout: FrameLayout, index: pd.Index, what: str) -> dict[str, Any]:
     for name in index.names:
         if not _plain(name):
-            raise _refuse(
+            raise _share_error(
                 f"the name {name!r} of {what}",
                 type(name).__name__,
                 "only plain text and numbers are shared",
@@ -338,27 +337,27 @@ def _plan_index(result: Plan, index: pd.Index, what: str) -> dict[str, Any]:
         return {
             "kind": "multi",
             "names": list(index.names),
-            "levels": [_plan_index(result, level, what) for level in index.levels],
-            "codes": [_plan_numpy(result, np.asarray(codes), what) for codes in index.codes],
+            "levels": [_add_index(layout, level, what) for level in index.levels],
+            "codes": [_add_numpy(layout, np.asarray(codes), what) for codes in index.codes],
         }
     if index.dtype == object or isinstance(index.dtype, pd.StringDtype):
         labels = [None if label is np.nan else label for label in index]
         if all(type(label) in (str, int) or label is None for label in labels):
             return {"kind": "labels", "values": labels, "dtype": str(index.dtype), "name": index.name}
-        raise _refuse(
+        raise _share_error(
             what, index.dtype, "its labels are Python objects", "convert it with index.astype() or reset_index()"
         )
-    values = index.to_numpy() if isinstance(index.dtype, np.dtype) and index.dtype.kind not in "mM" else index.array
+    values = index_values(index)
     if _is_arrow(values):
-        raise _refuse(
+        raise _share_error(
             what, index.dtype, "Arrow-backed indexes are not shared", "use index.astype(object) or reset_index()"
         )
-    return {"kind": "array", "values": _plan_array(result, values, what), "name": index.name}
+    return {"kind": "array", "values": _add_array(layout, values, what), "name": index.name}
 
 
 @functools.lru_cache(maxsize=64)
 def _labels(values: tuple[Any, ...], dtype: str) -> Any:
-    """Column labels: making an Index of texts takes longer than all the rest of a frame of a few columns."""
+    """Make the Index of column labels; cached, since an Index of strings takes longer than the rest of a small frame."""
     return pd.Index(values, dtype=dtype, tupleize_cols=False)
 
 
@@ -375,7 +374,6 @@ def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
         if len(spec["values"]) > 1000:
             return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
         labels = _labels(tuple(spec["values"]), spec["dtype"])
-        return (
-            labels.view() if spec["name"] is None else labels.rename(spec["name"])
-        )  # names can be set: each gets its own
+        # A new Index object for each frame, since its name can be set.
+        return labels.view() if spec["name"] is None else labels.rename(spec["name"])
     return pd.Index(_read_array(data, spec["values"]), name=spec["name"], copy=False)

@@ -1,4 +1,4 @@
-"""Records of a ring and DataFrames: one column a field. Installed in `sharing/`, which does not know pandas."""
+"""Conversion between the records of a ring and DataFrames, one column a field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["frame_of_records", "install", "records_of_frame", "write_table"]
 
 
 def frame_of_records(records: np.ndarray[Any, Any]) -> pd.DataFrame:
-    """A DataFrame that owns its memory; a field of several elements becomes columns `name[0]`, `name[1]`, ..."""
+    """Make a DataFrame that owns its memory; a field of several elements becomes columns `name[0]`, `name[1]`, ..."""
     columns: dict[str, Any] = {}
     for name in records.dtype.names or ():
         field = records[name].copy()
@@ -29,7 +29,7 @@ def frame_of_records(records: np.ndarray[Any, Any]) -> pd.DataFrame:
 
 
 def records_of_frame(frame: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The rows of a DataFrame as records, values unchanged: what does not fit the field's dtype is refused."""
+    """Return the rows of a DataFrame as records; raises RangeError if a value does not fit the field's dtype."""
     if not isinstance(frame, pd.DataFrame):
         raise ArgumentError(f"write: expected a bytes-like object or a DataFrame, got {type(frame).__name__}")
     records = np.zeros(len(frame), dtype)
@@ -54,9 +54,9 @@ def records_of_frame(frame: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def write_table(path: str, dtype: np.dtype[Any] | None, frames: Iterable[Any], rows_at_once: int = 200_000) -> int:
-    """A recording as Parquet (needs pyarrow) or CSV, in parts, so that it need not fit in memory. Returns the rows.
+    """Write a recording as Parquet (needs pyarrow) or CSV and return the number of rows; it need not fit in memory.
 
-    One row a record, with the number, time and type of its frame; without a dtype one row a frame, with its bytes.
+    One row for each record, with number, time and type of its frame; without a dtype, one for each frame and its bytes.
     """
     if not path.endswith((".csv", ".parquet")):
         raise ArgumentError(f"export: {path!r}: expected a name that ends in .csv or .parquet")
@@ -138,5 +138,5 @@ def _same(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
 
 
 def install() -> None:
-    """Teaches the rings about DataFrames."""
+    """Register the conversions that rings call."""
     tables.install(frame_of_records, records_of_frame)

@@ -1,4 +1,4 @@
-"""SharedFrame: a DataFrame that other processes read whole, in place, version after version."""
+"""SharedFrame: a DataFrame in shared memory, published in versions that other processes read in place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from mojoview.frames.shared.layout import plan, rebuild
+from mojoview.frames.shared.layout import plan_layout, rebuild
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
 from mojoview.sharing.segment import _segment, arguments
-from mojoview.sharing.snapshot import _snapshot
 from mojoview.sharing.segment._segment import Segment
+from mojoview.sharing.snapshot import _snapshot
 from mojoview.sharing.snapshot._snapshot import Snapshot
 
 __all__ = ["SharedFrame", "share_frame"]
@@ -22,8 +22,8 @@ class SharedFrame:
     """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, and by unpickling.
 
     A version is published whole: blocks, index, labels, categories, masks and strings in one publication, so a reader
-    never sees one column of one version beside a column of another. Readers get a real DataFrame over the shared
-    memory, without a copy, whatever its size; its arrays are read-only, and pandas copies a block before it writes to
+    never sees columns of different versions together. Readers get a real DataFrame over the shared
+    memory, without a copy of any size; its arrays are read-only, and pandas copies a block before it writes to
     it. A version stays as it is while anything made from it is alive. The writer never waits for readers, and no reader
     for the writer.
 
@@ -65,12 +65,12 @@ class SharedFrame:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(self, timeout: float = 1.0) -> pd.DataFrame:
-        """The newest version.
+        """Return the newest version.
 
         Parameters
         ----------
         timeout : float
-            Seconds to wait where there is none yet.
+            Seconds to wait if there is none yet.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class SharedFrame:
         return frame
 
     def wait_newer(self, timeout: float | None = None) -> int:
-        """Sleeps until there is a version newer than the one read last.
+        """Wait for a version newer than the one read last.
 
         Returns
         -------
@@ -103,12 +103,12 @@ class SharedFrame:
         return self._snapshot.wait_newer(timeout)
 
     async def versions(self) -> AsyncIterator[pd.DataFrame]:
-        """Every version as it comes, for ``async for``; versions that come faster than they are taken are passed over.
+        """Iterate over the versions with ``async for``; versions published faster than they are read are skipped.
 
         Raises
         ------
         OwnerGone, ClosedError
-            When the writer says goodbye or dies: the iteration ends with it.
+            The writer closed the frame or died.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -124,14 +124,14 @@ class SharedFrame:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def publish(self, frame: pd.DataFrame, *, busy: Any = "grow", timeout: float | None = None) -> int:
-        """Publishes a frame as the next version.
+        """Publish a frame as the next version.
 
         Parameters
         ----------
         frame : DataFrame
             Copied once, into the slot. Another schema begins a new generation.
         busy : {"grow", "skip", "wait"}
-            Where readers hold every slot: add one, raise `Busy`, or wait.
+            If readers hold every slot: add one, raise `Busy`, or wait.
         timeout : float, optional
 
         Returns
@@ -149,25 +149,25 @@ class SharedFrame:
         """
         if not isinstance(frame, pd.DataFrame):
             raise ArgumentError(f"publish(): expected a DataFrame, got {type(frame).__name__}")
-        what = plan(frame)
-        if not self._description and self.version:  # the writer's successor goes on from the version that stands
+        layout = plan_layout(frame)
+        if not self._description and self.version:  # a new writer continues from the version that exists
             self.read()
-        same = what.description["schema"] == self._description.get("schema")
-        what.describe({**what.description, "generation": self.generation + (not same)})
-        if what.nbytes > self.capacity:
+        same = layout.description["schema"] == self._description.get("schema")
+        layout.describe({**layout.description, "generation": self.generation + (not same)})
+        if layout.nbytes > self.capacity:
             raise ShmFullError(
-                f"publish(): the frame needs {what.nbytes} bytes, {self.name!r} has room for {self.capacity}; "
+                f"publish(): the frame needs {layout.nbytes} bytes, {self.name!r} has room for {self.capacity}; "
                 "share it with capacity=",
-                what.nbytes,
+                layout.nbytes,
                 self.capacity,
             )
         with self._snapshot.write(busy=busy, timeout=timeout) as slot:
-            what.write(slot)
-        self._description = what.description
+            layout.write(slot)
+        self._description = layout.description
         return self._snapshot.version
 
     def append(self, rows: pd.DataFrame, *, busy: Any = "grow", timeout: float | None = None) -> int:
-        """Publishes the newest version with further rows, up to `capacity`; readers keep the versions that they hold.
+        """Publish the newest version with additional rows, up to `capacity`; readers keep the versions that they hold.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class SharedFrame:
         ShmFullError
             The log is full; it stays as it was.
         ArgumentError
-            It is no DataFrame, or columns or dtypes differ.
+            Not a DataFrame, or columns or dtypes differ.
         """
         if not isinstance(rows, pd.DataFrame):
             raise ArgumentError(f"append(): expected a DataFrame, got {type(rows).__name__}")
@@ -193,7 +193,7 @@ class SharedFrame:
         ignore = isinstance(held.index, pd.RangeIndex) and isinstance(rows.index, pd.RangeIndex)
         return self.publish(pd.concat([held, rows], ignore_index=ignore), busy=busy, timeout=timeout)
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -220,11 +220,11 @@ class SharedFrame:
         return self._snapshot.writer_alive()
 
     def reader(self) -> SharedFrame:
-        """Another handle on the same frame; it reads."""
+        """Make a read-only handle on the same frame."""
         return SharedFrame(self._snapshot.reader())
 
     def close(self) -> None:
-        """Lets go; the writer's name goes too. Frames that were read stay valid."""
+        """Close the handle; the writer also removes the name. Frames that were read stay valid."""
         self._snapshot.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -254,8 +254,8 @@ def share_frame(
     reclaim: bool = False,
     mode: int = 0o600,
 ) -> SharedFrame:
-    """See `df.mojo.share`."""
-    needed = plan(frame).nbytes
+    """Publish a frame as version 1 of a new SharedFrame; see `df.mojo.share`."""
+    needed = plan_layout(frame).nbytes
     room = needed + needed // 4 + 65536
     if capacity is not None:
         room = arguments.whole(f"share({name!r})", "capacity", capacity, 0, 2**62)
@@ -273,5 +273,5 @@ def share_frame(
 
 
 def attach_frame(segment: Segment) -> SharedFrame:
-    """How `mojoview.attach()` makes the handle."""
+    """Make the handle that `mojoview.attach()` returns."""
     return SharedFrame(Snapshot._of(segment))
