@@ -23,8 +23,8 @@ RANKS = {
     "cuda": 6,
     "integrations": 6,
     "kernels": 7,
-    "cli": 7,
-    "__main__": 8,
+    "cli": 8,
+    "__main__": 9,
 }
 FACADE = 7  # from this rank on a file may use the package as its users do
 MAX_LINES = 600
@@ -97,7 +97,7 @@ def _cython_imports(text: str) -> Iterator[tuple[int, str]]:
 
 def _header(path: Path, name: str) -> str:
     """Return the dotted name of an included header: relative to the file, else to the package, else to `memory/`."""
-    package = next(folder for folder in path.parents if (folder / "__main__.py").exists())
+    package = next(folder for folder in path.parents if (folder / "memory" / "abi.h").exists())
     for folder in (path.parent, package, package / "memory"):
         header = (folder / name).resolve()
         if header.is_relative_to(package.resolve()) and header.exists():
