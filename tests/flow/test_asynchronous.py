@@ -322,7 +322,9 @@ def test_anyio(backend, threads):
         await one(INLINE_MAX_BUILTIN)
 
     anyio.run(main, backend=backend)
-    assert sorted(results) == sorted([BIG[:10].sum(), BIG[:INLINE_MAX_BUILTIN].sum(), *(BIG[: INLINE_MAX_BUILTIN + k].sum() for k in range(20))])
+    assert sorted(results) == sorted(
+        [BIG[:10].sum(), BIG[:INLINE_MAX_BUILTIN].sum(), *(BIG[: INLINE_MAX_BUILTIN + k].sum() for k in range(20))]
+    )
 
 
 def test_kernels_alone_say_what_is_missing():

@@ -12,8 +12,8 @@ import numpy as np
 from safety.hostile import kernel, safe
 
 import mojoview as mv
-from mojoview.safety.workers.worker_pool import POOL
 from mojoview.memory._lease import live_leases
+from mojoview.safety.workers.worker_pool import POOL
 
 warnings.simplefilter(
     "ignore", DeprecationWarning

@@ -13,10 +13,10 @@ from support.foreign import compiled
 
 import mojoview as mv
 from mojoview import native
-from mojoview.kernels import Kernel, Param, Signature
 from mojoview.calls._kernel import handled_kernel
-from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.calls.signature import Size
+from mojoview.kernels import Kernel, Param, Signature
+from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.memory import errors
 
 MOJO = Path(__file__).parents[1] / "mojo"

@@ -11,13 +11,19 @@ from support import foreign
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.safety import canary as canary_module
 from mojoview.calls._kernel import handled_kernel
 from mojoview.calls.compare import difference
 from mojoview.memory import errors
+from mojoview.safety import canary as canary_module
 
-SCALE = mv.Signature("scale", (mv.Param("a", "value", "float64", passing="value"), mv.Param("x", "in", "float64"),
-                               mv.Param("y", "out", "float64")))
+SCALE = mv.Signature(
+    "scale",
+    (
+        mv.Param("a", "value", "float64", passing="value"),
+        mv.Param("x", "in", "float64"),
+        mv.Param("y", "out", "float64"),
+    ),
+)
 TOTAL = mv.Signature("total", (mv.Param("x", "in", "float64"),), result="float64")
 
 
@@ -70,10 +76,19 @@ def test_a_canary_that_is_off_is_the_kernel():
     assert kernels.dot.canary(reference, sample=0) is kernels.dot
 
 
-@pytest.mark.parametrize("make", [
-    lambda a: a, lambda a: np.ascontiguousarray(a)[::1], lambda a: np.repeat(a, 2)[::2], mv.view, pd.Series,
-    lambda a: array.array("d", a), memoryview,
-], ids=["ndarray", "dense", "strided", "view", "Series", "array", "memoryview"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: a,
+        lambda a: np.ascontiguousarray(a)[::1],
+        lambda a: np.repeat(a, 2)[::2],
+        mv.view,
+        pd.Series,
+        lambda a: array.array("d", a),
+        memoryview,
+    ],
+    ids=["ndarray", "dense", "strided", "view", "Series", "array", "memoryview"],
+)
 def test_every_kind_of_argument(make):
     x, y = data(50)
     canary = kernels.dot.canary(lambda a, b: float((a * b).sum()), sample=1, on_mismatch="raise")
@@ -114,29 +129,32 @@ def test_numbers_in_place_of_arrays():
     assert (out.tolist(), canary.checked) == ([2, 3, 4], 1)
 
 
-@pytest.mark.parametrize(("got", "expected", "options", "index"), [
-    (1.0, 1.0 + 1e-9, {}, None),
-    (1.0, 1.0 + 1e-6, {}, ()),
-    (np.float32([1]), np.array([1 + 1e-4]), {}, None),
-    (np.array([1.0, 2.0]), np.array([1.0, 2.1]), {"rtol": 0.1}, None),
-    (np.array([0.0]), np.array([1e-12]), {}, (0,)),
-    (np.array([0.0]), np.array([1e-12]), {"atol": 1e-10}, None),
-    (np.array([np.nan, np.inf, -0.0]), np.array([np.nan, np.inf, 0.0]), {}, None),
-    (np.array([np.inf]), np.array([-np.inf]), {}, (0,)),
-    (np.array([np.nan]), np.array([0.0]), {}, (0,)),
-    (np.array([2**62]), np.array([2**62 + 1]), {"rtol": 0.5}, (0,)),
-    (np.array([[True, False]]), np.array([[True, True]]), {}, (0, 1)),
-    (np.array(["NaT", 5], "M8[s]"), np.array(["NaT", 5], "M8[s]"), {}, None),
-    (np.array(["NaT"], "M8[s]"), np.array([5], "M8[s]"), {}, (0,)),
-    (np.array([1.0]), np.array(["x"]), {}, ()),
-    (np.zeros(2), np.zeros(3), {}, ()),
-    (np.zeros(0), np.zeros(0), {}, None),
-    (None, None, {}, None),
-    (None, 1.0, {}, ()),
-    (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 9], mask=[0, 1]), {}, None),
-    (np.ma.array([1, 2], mask=[0, 1]), np.array([1, 2]), {}, (1,)),
-    ((1, 2), (1, 3), {}, (1,)),
-])
+@pytest.mark.parametrize(
+    ("got", "expected", "options", "index"),
+    [
+        (1.0, 1.0 + 1e-9, {}, None),
+        (1.0, 1.0 + 1e-6, {}, ()),
+        (np.float32([1]), np.array([1 + 1e-4]), {}, None),
+        (np.array([1.0, 2.0]), np.array([1.0, 2.1]), {"rtol": 0.1}, None),
+        (np.array([0.0]), np.array([1e-12]), {}, (0,)),
+        (np.array([0.0]), np.array([1e-12]), {"atol": 1e-10}, None),
+        (np.array([np.nan, np.inf, -0.0]), np.array([np.nan, np.inf, 0.0]), {}, None),
+        (np.array([np.inf]), np.array([-np.inf]), {}, (0,)),
+        (np.array([np.nan]), np.array([0.0]), {}, (0,)),
+        (np.array([2**62]), np.array([2**62 + 1]), {"rtol": 0.5}, (0,)),
+        (np.array([[True, False]]), np.array([[True, True]]), {}, (0, 1)),
+        (np.array(["NaT", 5], "M8[s]"), np.array(["NaT", 5], "M8[s]"), {}, None),
+        (np.array(["NaT"], "M8[s]"), np.array([5], "M8[s]"), {}, (0,)),
+        (np.array([1.0]), np.array(["x"]), {}, ()),
+        (np.zeros(2), np.zeros(3), {}, ()),
+        (np.zeros(0), np.zeros(0), {}, None),
+        (None, None, {}, None),
+        (None, 1.0, {}, ()),
+        (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 9], mask=[0, 1]), {}, None),
+        (np.ma.array([1, 2], mask=[0, 1]), np.array([1, 2]), {}, (1,)),
+        ((1, 2), (1, 3), {}, (1,)),
+    ],
+)
 def test_what_counts_as_a_difference(got, expected, options, index):
     found = difference(got, expected, **{"rtol": None, "atol": 0.0, **options})
     assert (found and found.index) == index
@@ -146,8 +164,11 @@ def test_what_counts_as_a_difference(got, expected, options, index):
 # ---- disagreement
 def test_fallback():
     canary, (x, y) = watched(), data()
-    with pytest.warns(RuntimeWarning, match=r"scale\(\): call 1: argument 'y': got .* at element 700; 300 of 1000 "
-                                            r"differ, at most by 1; from now on the reference is called instead"):
+    with pytest.warns(
+        RuntimeWarning,
+        match=r"scale\(\): call 1: argument 'y': got .* at element 700; 300 of 1000 "
+        r"differ, at most by 1; from now on the reference is called instead",
+    ):
         canary(2.0, x, y)
     np.testing.assert_array_equal(y, 2 * x)
     canary(3.0, x, y=y)
@@ -308,8 +329,9 @@ def test_the_first_failing_input_is_saved(tmp_path):
 
 
 def test_an_input_that_fails_anywhere_shrinks_to_one_row(tmp_path):
-    canary = watched(lambda x, threads: float(x.sum()) + (x == 7).any(), TOTAL, lambda x: float(x.sum()),
-                     directory=tmp_path)
+    canary = watched(
+        lambda x, threads: float(x.sum()) + (x == 7).any(), TOTAL, lambda x: float(x.sum()), directory=tmp_path
+    )
     x = np.arange(100.0)
     with pytest.warns(RuntimeWarning, match="the input is in"):
         assert canary(x) == x.sum()
@@ -318,7 +340,7 @@ def test_an_input_that_fails_anywhere_shrinks_to_one_row(tmp_path):
 
 
 def test_what_stays_too_large_is_not_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(canary_module, "MOST_SAVED", 100)
+    monkeypatch.setattr(canary_module, "MAX_SAVED_BYTES", 100)
     canary, (x, y) = watched(fails, directory=tmp_path), data()
     with pytest.warns(RuntimeWarning):
         canary(2.0, x, y)
@@ -335,17 +357,20 @@ def test_a_directory_that_cannot_be_written(tmp_path):
     np.testing.assert_array_equal(y, 2 * x)
 
 
-@pytest.mark.parametrize(("against", "options", "words"), [
-    (5, {}, "reference"),
-    (reference, {"sample": 2}, "sample"),
-    (reference, {"sample": True}, "sample"),
-    (reference, {"sample": float("nan")}, "sample"),
-    (reference, {"rtol": -1}, "rtol"),
-    (reference, {"atol": None}, "atol"),
-    (reference, {"on_mismatch": "explode"}, "on_mismatch"),
-    (reference, {"promote_after": 0}, "promote_after"),
-    (reference, {"promote_after": 1.5}, "promote_after"),
-])
+@pytest.mark.parametrize(
+    ("against", "options", "words"),
+    [
+        (5, {}, "reference"),
+        (reference, {"sample": 2}, "sample"),
+        (reference, {"sample": True}, "sample"),
+        (reference, {"sample": float("nan")}, "sample"),
+        (reference, {"rtol": -1}, "rtol"),
+        (reference, {"atol": None}, "atol"),
+        (reference, {"on_mismatch": "explode"}, "on_mismatch"),
+        (reference, {"promote_after": 0}, "promote_after"),
+        (reference, {"promote_after": 1.5}, "promote_after"),
+    ],
+)
 def test_bad_options(against, options, words):
     with pytest.raises(errors.ArgumentError, match=rf"dot.canary\(\): {words}: expected"):
         kernels.dot.canary(against, **options)
@@ -358,8 +383,13 @@ def summed(x, out, total):
 
 
 def watched_summed(against=summed, **options):
-    made = foreign.kernel("summed", foreign.array("x"), foreign.array("out", "out"),
-                          mv.Param("total", "inout", "float64", ndim=0, passing="pointer"), shapes="free")
+    made = foreign.kernel(
+        "summed",
+        foreign.array("x"),
+        foreign.array("out", "out"),
+        mv.Param("total", "inout", "float64", ndim=0, passing="pointer"),
+        shapes="free",
+    )
     return made.canary(against, sample=1, **options)
 
 
@@ -382,7 +412,10 @@ def test_made_outputs_that_differ(tmp_path):
         canary(x)
     with np.load(canary.report.path) as saved:
         assert (saved["x"].tolist(), saved["kernel.out"].tolist(), saved["reference.out"].tolist()) == (
-            [0.25, 0.75], [1.25, 2.75], [1.25, 1.75])
+            [0.25, 0.75],
+            [1.25, 2.75],
+            [1.25, 1.75],
+        )
     canary = watched_summed(on_mismatch="warn")
     with pytest.warns(RuntimeWarning, match="argument 'out'"):
         assert canary(x)[0].tolist() == [1.25, 2.75]
@@ -408,8 +441,13 @@ def test_a_message_is_no_argument_of_the_reference():
     def add(x, y):
         y += x
 
-    canary = foreign.kernel("add_to", foreign.array("x"), foreign.array("y", "inout"),
-                            foreign.array("message", "out", "uint8"), shapes="free").canary(add, sample=1)
+    canary = foreign.kernel(
+        "add_to",
+        foreign.array("x"),
+        foreign.array("y", "inout"),
+        foreign.array("message", "out", "uint8"),
+        shapes="free",
+    ).canary(add, sample=1)
     y = np.ones(2)
     assert canary(np.ones(2), y) is None
     assert (y.tolist(), canary.checked, canary.mismatches) == ([2, 2], 1, 0)

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
 from mojoview.memory import errors
+from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
 
 MESSAGE_BYTES = 192  # sequence, reader_waits, count, tag, kinds, values: in three cache lines
 REQUEST = CHANNEL_BYTES - 2 * MESSAGE_BYTES  # before it is the crash record

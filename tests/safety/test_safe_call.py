@@ -12,8 +12,8 @@ from safety.hostile import kernel, safe
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.safety.workers.worker_pool import POOL
 from mojoview.memory import errors
+from mojoview.safety.workers.worker_pool import POOL
 
 LEVELS = [
     {},

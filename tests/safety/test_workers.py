@@ -18,8 +18,8 @@ from safety.hostile import safe
 from support.process import run_code
 
 import mojoview as mv
-from mojoview.safety.workers.worker_pool import POOL, WorkerPool, max_workers
 from mojoview.memory import errors
+from mojoview.safety.workers.worker_pool import POOL, WorkerPool, max_workers
 
 PROGRAMS = Path(__file__).parent / "programs.py"
 
@@ -107,7 +107,7 @@ def test_waiting_for_a_worker_ends(monkeypatch, y):
             worker = workers.acquire(None, "held")
             entered.set()
             release.wait(60)
-            pool.release(worker)
+            workers.release(worker)
 
         release = threading.Event()
         held = pool.submit(hold)

@@ -1,4 +1,4 @@
-"""Canaries: a kernel whose calls are checked, now and then, against a Python reference."""
+"""Canaries: kernels of whose calls a sample is checked against a Python reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Canary", "Mismatch", "watch"]
 
 Reaction = Literal["fallback", "raise", "warn"]
 REACTIONS = ("fallback", "raise", "warn")
-MOST_SAVED = 1 << 22  # bytes of a failing input that are worth keeping when it cannot be made smaller
+MAX_SAVED_BYTES = 1 << 22  # bytes of a failing input that are saved at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class Mismatch:
     ----------
     kernel : str
     call : int
-        Which call it was, from 1.
+        Number of the call, from 1.
     where : str
         "argument 'y'", "the result", "the input 'x'" (the kernel wrote to it) or "an exception".
     difference : Difference or None
         The first elements that differ, and how many do; None for exceptions.
     text : str
-        The same in words.
+        Description of the disagreement.
     path : Path or None
-        The .npz with the input: arguments by name, outputs as they were before the call; `kernel.NAME` and
-        `reference.NAME` are what came out of it. None where nothing was saved.
+        The .npz with the input: arguments by name, outputs as they were before the call, and the results
+        `kernel.NAME` and `reference.NAME`. None if nothing was saved.
     """
 
     kernel: str
@@ -63,32 +63,32 @@ class Mismatch:
 
 @dataclass(slots=True)
 class _Call:
-    """The arguments of one call: arrays copied as they were before it, and all the rest.
+    """The arguments of one call, with arrays copied as they were before it.
 
-    `made`: what the caller leaves to the kernel and gets back, outputs and numbers; in `arrays` as the kernel finds it.
-    `live`: arrays that are the caller's own.
+    `allocated`: outputs and numbers that the caller leaves out and gets back; in `arrays` with their initial values.
+    `passed`: arrays that are the caller's own.
     """
 
     arrays: dict[str, np.ndarray]
     writes: frozenset[str]
     given: dict[str, Any]
-    made: tuple[str, ...]
-    live: frozenset[str]
+    allocated: tuple[str, ...]
+    passed: frozenset[str]
     options: dict[str, Any] = field(default_factory=dict)
 
     def copied(self) -> dict[str, Any]:
-        """Arguments of the kernel's signature, in its order; what is only read is read-only."""
+        """Return fresh copies of the arguments in the order of the signature, inputs read-only."""
         fresh = {name: array.copy(order="K") for name, array in self.arrays.items()}
         for name in fresh.keys() - self.writes:
             fresh[name].setflags(write=False)
         return {name: fresh.get(name, value) for name, value in self.given.items()}
 
     def arguments(self, arrays: Mapping[str, Any]) -> list[Any]:
-        """What the kernel takes: numbers that it updates are numbers there."""
-        return [value.item() if name in self.made and value.ndim == 0 else value for name, value in arrays.items()]
+        """Return the arguments in the form that the kernel takes, with numbers that it updates as numbers."""
+        return [value.item() if name in self.allocated and value.ndim == 0 else value for name, value in arrays.items()]
 
     def outputs(self, result: Any, gives: bool, names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """What a call returned, taken apart: the kernel's own result, and what was made under `names`."""
+        """Split what a call returned into the kernel's own result and the values allocated under `names`."""
         if not names:
             return result, {}
         parts = result if len(names) + gives > 1 else (result,)
@@ -96,7 +96,7 @@ class _Call:
 
 
 class Canary:
-    """A kernel, and a Python function that does the same, run side by side on a sample of the calls.
+    """A kernel and its Python reference, run side by side on a sample of the calls.
 
     Made by `Kernel.canary` and `KernelFamily.canary`; called as the kernel is.
 
@@ -105,10 +105,10 @@ class Canary:
     kernel : Kernel or KernelFamily
     reference : callable
     state : {"watching", "promoted", "fallback"}
-        "promoted": enough checked calls agreed, and none is checked any more. "fallback": only the reference is called.
+        "promoted": enough checked calls agreed, so that no more are checked. "fallback": only the reference is called.
     calls, checked, unchecked, mismatches : int
-        Calls while watching; how many of them were checked; how many were chosen, but their arguments could not be
-        copied; on how many of the checked ones the two disagreed.
+        Number of calls while watching; of checked calls; of chosen calls whose arguments could not be copied; of
+        checked calls on which the two disagreed.
     report : Mismatch or None
         The first disagreement.
 
@@ -171,17 +171,17 @@ class Canary:
         try:
             result = self.kernel(*args, **keywords)
         except KernelError as error:
-            if error.code is None:  # a refusal of the arguments, which is the caller's affair
+            if error.code is None:  # the arguments were rejected: an error of the caller
                 raise
             kernel_error = error
-        after = {name: take(call.given[name]) for name in call.live}
+        after = {name: take(call.given[name]) for name in call.passed}
         own = result
         if kernel_error is None:
-            own, made = call.outputs(result, self._gives, call.made)
-            after |= made
+            own, returned = call.outputs(result, self._gives, call.allocated)
+            after |= returned
         expected, outputs, reference_error = self._reference(call)
         if kernel_error is not None and reference_error is not None:
-            raise kernel_error  # they agree that the call is a bad one
+            raise kernel_error  # both raised: the call itself is invalid
         found = self._compare(call, after, own, outputs, expected, kernel_error, reference_error)
         if found is None:
             self._note_clean()
@@ -189,7 +189,7 @@ class Canary:
         return self._disagree(number, call, found, result, after, outputs, expected, kernel_error, reference_error)
 
     def _unchecked(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        result = self.kernel(*args, **keywords)  # most often it refuses the arguments, and says why
+        result = self.kernel(*args, **keywords)  # it usually rejects the arguments with a reason
         with self._lock:
             self.unchecked += 1
             first = self.unchecked == 1
@@ -203,7 +203,7 @@ class Canary:
 
     # ---- both sides of a call
     def _copied(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Call | None:
-        """None where the kernel itself has to say what is wrong."""
+        """Return the arguments, copied, or None if they are invalid, which the kernel then reports."""
         try:
             bound = self._form.bind(*args, **keywords)
         except TypeError:
@@ -211,41 +211,43 @@ class Canary:
         options = {name: value for name, value in bound.arguments.items() if name != "threads"}
         bound.apply_defaults()
         try:
-            member = getattr(self.kernel, "kernel_for", None)  # of a family
+            member = getattr(self.kernel, "kernel_for", None)  # KernelFamily
             signature = member(*args, **keywords).signature if member else self.kernel.signature
-            params = [p for p in signature.params if p.name in bound.arguments]  # all but the one for a message
+            params = [
+                p for p in signature.params if p.name in bound.arguments
+            ]  # not the message buffer
             given = {p.name: bound.arguments[p.name] for p in params}
-            arrays, made, live = dict[str, Any](), list[str](), set[str]()
+            arrays, allocated, passed = dict[str, Any](), list[str](), set[str]()
             for p in params:
                 if p.role != "value" and type(given[p.name]) in (list, tuple) and p.dtype != "T":
                     arrays[p.name] = array_from_list(signature, p, given[p.name])
-            passed = [arrays.get(p.name, given.get(p.name)) for p in signature.params]
+            values = [arrays.get(p.name, given.get(p.name)) for p in signature.params]
             for p in params:
                 value = given[p.name]
                 if p.name in arrays:
                     continue
                 if p.is_number:
                     arrays[p.name] = np.array(check_number(signature, p, value), p.dtype)
-                    made.append(p.name)
+                    allocated.append(p.name)
                 elif p.role == "out" and value is None and p.dtype != "T":
-                    arrays[p.name] = np.zeros(output_shape(signature, p, passed), p.dtype)
-                    made.append(p.name)
+                    arrays[p.name] = np.zeros(output_shape(signature, p, values), p.dtype)
+                    allocated.append(p.name)
                 elif p.role != "value" and not isinstance(value, int | float | np.generic):
                     arrays[p.name] = take(value)
-                    live.add(p.name)
+                    passed.add(p.name)
         except MojoViewError:
             return None
         return _Call(
             arrays,
             frozenset(p.name for p in params if p.writes),
             given,
-            tuple(made),
-            frozenset(live),
+            tuple(allocated),
+            frozenset(passed),
             {name: value for name, value in options.items() if name not in given},
         )
 
     def _reference(self, call: _Call) -> tuple[Any, dict[str, Any], Exception | None]:
-        """The result, the arguments after the call, and the exception."""
+        """Call the reference on copies; return its result, the arguments after the call, and the exception."""
         fresh = call.copied()
         try:
             result = self.reference(*fresh.values(), **call.options)
@@ -263,7 +265,7 @@ class Canary:
         kernel_error: Exception | None,
         reference_error: Exception | None,
     ) -> tuple[str, Difference | None, str] | None:
-        """Where the two sides differ, how, and in which words."""
+        """Return the place of a disagreement, the difference and a description; None if there is none."""
         if kernel_error is not None:
             return "an exception", None, f"the kernel raised {kernel_error!r}, the reference did not"
         if reference_error is not None:
@@ -317,52 +319,52 @@ class Canary:
             if kernel_error is not None:
                 raise kernel_error
             return result
-        harmed = [name for name in call.live if name in call.writes or found[0] == f"the input '{name}'"]
+        modified = [name for name in call.passed if name in call.writes or found[0] == f"the input '{name}'"]
         if self._on_mismatch == "raise" or reference_error is not None:
-            for name in harmed:
+            for name in modified:
                 write(call.given[name], call.arrays[name])
             if self._on_mismatch == "fallback" and reference_error is not None:
                 raise reference_error
             cause = kernel_error or reference_error
             raise CanaryError(str(report), kernel=self.kernel.name, report=report) from cause
-        for name in harmed:
+        for name in modified:
             write(call.given[name], outputs[name] if name in call.writes else call.arrays[name])
         warnings.warn(f"{report}; from now on the reference is called instead", RuntimeWarning, stacklevel=4)
         return self._outcome(call, expected, outputs)
 
     def _outcome(self, call: _Call, result: Any, outputs: Mapping[str, Any]) -> Any:
-        """What the kernel would have returned, made of the reference's work."""
-        return pack_results(result, [outputs[name] for name in call.made]) if call.made else result
+        """Return what the kernel would have returned, from the results of the reference."""
+        return pack_results(result, [outputs[name] for name in call.allocated]) if call.allocated else result
 
     def _fall_back(self, *args: Any, **keywords: Any) -> Any:
-        """The reference on copies, so that it sees what it saw while it was watching."""
+        """Call the reference on copies, as while watching."""
         call = self._copied(args, keywords)
         if call is None:
-            return self.kernel(*args, **keywords)  # which refuses the arguments
+            return self.kernel(*args, **keywords)  # which rejects the arguments
         result, outputs, error = self._reference(call)
         if error is not None:
             raise error
-        for name in call.writes & call.live:
+        for name in call.writes & call.passed:
             write(call.given[name], outputs[name])
         return self._outcome(call, result, outputs)
 
     # ---- the report
     def _both(self, call: _Call) -> tuple[dict[str, Any], Any, dict[str, Any], Any] | None:
-        """Both sides on copies; None where they agree, or one of them raises."""
+        """Run both sides on copies; return None if they agree or one of them raises."""
         mine = call.copied()
-        numbers = [name for name in call.made if mine[name].ndim == 0]
+        numbers = [name for name in call.allocated if mine[name].ndim == 0]
         try:
-            result, made = call.outputs(self.kernel(*call.arguments(mine), **call.options), self._gives, numbers)
+            result, returned = call.outputs(self.kernel(*call.arguments(mine), **call.options), self._gives, numbers)
         except MojoViewError:
             return None
         expected, outputs, error = self._reference(call)
-        after = {name: mine[name] for name in call.arrays} | made
+        after = {name: mine[name] for name in call.arrays} | returned
         if error is not None or not self._compare(call, after, result, outputs, expected, None, None):
             return None
         return mine, result, outputs, expected
 
     def _save(self, report: Mismatch, call: _Call) -> Path | None:
-        """Halves the arrays for as long as the two still disagree, and writes what is left."""
+        """Halve the arrays while the two sides still disagree, and write what is left."""
         sides = self._both(call)
         while sides is not None and (count := row_count(call.arrays)) > 1:
             for part in (slice(0, count // 2), slice(count // 2, count)):
@@ -377,13 +379,14 @@ class Canary:
             contents |= {f"{side}.{name}": after[name] for name in call.arrays if name in call.writes}
             if result is not None:
                 contents[f"{side}.result"] = result
-        if sum(np.asarray(value).nbytes for value in contents.values()) > MOST_SAVED or self._directory is None:
+        if sum(np.asarray(value).nbytes for value in contents.values()) > MAX_SAVED_BYTES or self._directory is None:
             return None
         path = self._directory / f"{self.kernel.name}-{os.getpid()}-{report.call}.npz"
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
+            arrays: dict[str, Any] = {name: np.asarray(value) for name, value in contents.items()}
             with open(path.with_suffix(".part"), "wb") as file:
-                np.savez(file, **{name: np.asarray(value) for name, value in contents.items()})  # type: ignore[arg-type]
+                np.savez(file, **arrays)
             os.replace(file.name, path)
         except (OSError, ValueError) as error:
             warnings.warn(
@@ -410,33 +413,32 @@ def watch(
     """kernel.canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None,
     directory=None, seed=None)
 
-    The kernel, with a Python reference run beside it on a sample of the calls.
+    Return the kernel with a Python reference run beside it on a sample of the calls.
 
-    On a checked call the arrays are copied first. The kernel works on the real ones, the reference on the copies; then
-    outputs, result and exceptions are compared, and whether the inputs are still what they were.
+    On a checked call the arrays are copied first. The kernel works on the originals, the reference on the copies; then
+    outputs, results and exceptions are compared, and the inputs are checked to be unchanged.
 
     Parameters
     ----------
     reference : callable
-        Takes the arguments of the kernel's signature by position, arrays as ndarrays, and fills the same outputs; those
-        that a call leaves out come as zeros, and numbers that the kernel updates as arrays of no dimension. What it
-        returns counts where the kernel returns something of its own.
+        Takes the arguments of the kernel's signature by position, arrays as ndarrays, and fills the same outputs.
+        Outputs that a call leaves out are zeros, and numbers that the kernel updates are 0-d arrays. Its return value
+        counts only if the kernel returns a value.
     sample : float
-        The share of calls that is checked, each decided at random. With 0 the kernel itself comes back: a canary that
-        is off costs nothing.
+        Share of calls that are checked, chosen at random. With 0 the kernel itself is returned: a canary that is off
+        costs nothing.
     rtol, atol : float
         Tolerances; None is half of the digits of the coarser floating dtype. Integers must be equal.
     on_mismatch : {"fallback", "raise", "warn"}
-        "fallback": a RuntimeWarning, and this call and all later ones have the reference's results. "raise":
-        CanaryError, and the outputs hold what they held before the call. "warn": a RuntimeWarning, and the kernel's
-        results stand.
+        "fallback": warn (RuntimeWarning) and return the reference's results for this call and all later ones. "raise":
+        raise CanaryError and restore the outputs. "warn": warn and return the kernel's results.
     promote_after : int, optional
-        After so many checked calls in a row that agree, none is checked any more.
+        Stop checking after this many checked calls in a row agreed.
     directory : path-like, optional
-        Where the input of the first disagreement is saved, as an .npz, made if needed. While both sides still disagree
-        on one half of the rows, only that half is kept; what then has more than 4 MiB is not saved.
+        Directory in which the input of the first disagreement is saved as an .npz, created if needed. The rows are
+        halved while both sides still disagree on one half; an input that stays above 4 MiB is not saved.
     seed : int, optional
-        Of the choice of calls.
+        Seed of the choice of calls.
 
     Returns
     -------
@@ -446,13 +448,13 @@ def watch(
     Raises
     ------
     ArgumentError
-        An argument has a type or a value that it must not have.
+        An argument has an unusable type or value.
     CanaryError
         At a call, with on_mismatch="raise".
 
     Notes
     -----
-    Arguments that the kernel refuses are refused, and not compared. Thread safety: any thread; arrays that other
+    Arguments that the kernel rejects are rejected, without a comparison. Thread safety: any thread; arrays that other
     threads write to during a checked call look like disagreements.
 
     Examples

@@ -18,9 +18,10 @@ static inline void mv_parker_notify(mv_parker *parker) {
     mv_unpark(&parker->jobs, &parker->sleepers);
 }
 
-/* Block until more than `seen` jobs were handed over; re-check at least every 60 s. Spinning cannot help on one core. */
+/* Block until more than `seen` jobs were handed over; re-check at least every 60 s. On one core do not spin. */
 static inline void mv_parker_wait(mv_parker *parker, uint64_t seen, int one_core) {
-    if (!one_core && mv_spin_wait(&parker->spin, &parker->jobs, seen)) return;
+    if (!one_core && mv_spin_wait(&parker->spin, &parker->jobs, seen))
+        return;
     while (atomic_load_explicit(&parker->jobs, memory_order_acquire) == seen) /* ACQ: the job */
         (void)mv_park(&parker->jobs, seen, &parker->sleepers, 0, INT64_C(60000000000));
 }

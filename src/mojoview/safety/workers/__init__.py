@@ -1,6 +1,6 @@
 """Worker processes, for calls that can be killed.
 
-Must not know pandas. Read `_isolated_call`, `worker_pool`, `worker_process`, then the other side: `__main__` and
-`worker`. Between them: `_channel` (with the crash handler), `arena`, `kernel_reference`; after a crash: `crash_report`
-and `errors`.
+Must not know pandas. On the side of the caller read `_isolated_call`, `worker_pool` and `worker_process`; on the side
+of the worker `worker_main` and `worker`. Between them are `_channel` (`channel.h`), `arena` and `kernel_reference`.
+After a crash: the signal handler (`crash.h`, `crash.c`), `crash_report` and `errors`. Workers preload `malloc_shim.c`.
 """

@@ -83,7 +83,10 @@ def run_isolated(BoundCall call not None, timeout, limit, bint strict, bint fini
 cdef tuple call_worker(
     object worker, BoundCall call, object timeout, object limit, bint strict, bint finite, bint retry
 ):
-    """Return whether the call succeeded, and its result or exception; with `retry` None if the worker died before it."""
+    """Return whether the call succeeded, and its result or exception.
+
+    With `retry`, return None if the worker died before it started the call.
+    """
     cdef Argument copy
     cdef _CallPlan plan
     cdef Channel channel = worker.channel

@@ -48,7 +48,8 @@ static inline int mv_channel_send(mv_message *message, int socket) {
     if (atomic_exchange_explicit(&message->reader_waits, 0, memory_order_relaxed) == 0) /* RLX: who clears it, sends */
         return 0;
     while (send(socket, "", 1, MSG_NOSIGNAL) < 0)
-        if (errno != EINTR) return -errno;
+        if (errno != EINTR)
+            return -errno;
     return 0;
 }
 
@@ -69,8 +70,10 @@ static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen
     ssize_t got;
     int rc;
     if (!*polling) {
-        if (spin) (void)mv_spin_wait(spin, &message->sequence, seen);
-        if (mv_channel_ready(message, seen)) return 0;
+        if (spin)
+            (void)mv_spin_wait(spin, &message->sequence, seen);
+        if (mv_channel_ready(message, seen))
+            return 0;
         atomic_store_explicit(&message->reader_waits, 1, memory_order_relaxed); /* RLX: ordered by the fence */
         atomic_thread_fence(memory_order_seq_cst); /* SC: the mark precedes the last check */
         if (mv_channel_ready(message, seen) &&
@@ -80,13 +83,16 @@ static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen
     }
     do {
         now = mv_os_monotonic();
-        if (now >= deadline) return -ETIMEDOUT;
+        if (now >= deadline)
+            return -ETIMEDOUT;
         left_ms = (deadline - now) / 1000000u + 1;
         rc = poll(&at, 1, left_ms > 1000000u ? 1000000 : (int)left_ms);
-        if (rc < 0) return -errno;
+        if (rc < 0)
+            return -errno;
     } while (rc == 0);
     got = recv(socket, &byte, 1, 0);
-    if (got < 0) return errno == EINTR || errno == EAGAIN ? -EINTR : -EPIPE;
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN ? -EINTR : -EPIPE;
     *polling = 0;
     return got && mv_channel_ready(message, seen) ? 0 : -EPIPE; /* a byte without a message is not the writer's */
 }

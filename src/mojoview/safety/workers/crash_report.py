@@ -37,7 +37,7 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class CrashReport:
-    """What is known about the crash of one worker.
+    """Crash of one worker, as far as its record tells.
 
     Attributes
     ----------

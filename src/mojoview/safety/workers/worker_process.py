@@ -177,7 +177,7 @@ def _start(connection: int, parent_pipe: int, memory: int, log: int) -> subproce
     path = [entry for entry in sys.path if isinstance(entry, str)]
     options = ["-P", "-X", "mojoview-worker"]
     return subprocess.Popen(
-        [sys.executable, *options, str(room / "__main__.py"), *map(str, descriptors), *path],
+        [sys.executable, *options, str(room / "worker_main.py"), *map(str, descriptors), *path],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
