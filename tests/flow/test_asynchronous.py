@@ -6,11 +6,11 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
-import time
+import weakref
 
 import numpy as np
 import pytest
-from safety.hostile import kernel
+from safety.hostile import Gate, kernel
 from support.descriptors import open_files
 from support.process import run_code
 
@@ -22,12 +22,12 @@ from mojoview.flow.asynchronous.futures import FutureJob, KernelFuture
 from mojoview.memory import errors
 
 BIG = np.arange(100_000.0)
-NAP = np.zeros(INLINE_MAX)  # makes naps() a call that runs on a thread
+NAP = np.zeros(INLINE_MAX)  # as an argument it makes naps() a call that runs on a thread
 
 
 @pytest.fixture
 def threads(monkeypatch):
-    """One thread and room for two: where the next call waits is no matter of luck."""
+    """One thread and room for two calls, so that it is known which call waits."""
     one = CallExecutor(1, 2)
     monkeypatch.setattr(_executor, "EXECUTOR", one)
     yield one
@@ -50,7 +50,7 @@ def test_submit_with_options():
 
 
 @pytest.mark.parametrize("array", [np.ones(3, "f4"), np.ones(INLINE_MAX, "f4")], ids=["small", "large"])
-def test_failures(array):
+def test_exceptions_are_set_on_the_future(array):
     future = kernel("naps").submit(array, 0)
     assert isinstance(future.exception(60), mv.DTypeError)
     assert future.state == "FAILED"
@@ -58,22 +58,30 @@ def test_failures(array):
         future.result()
 
 
-def test_states_and_cancellation(threads):
-    running = kernel("naps").submit(NAP, 400)
+@pytest.fixture
+def gate(threads):
+    """A kernel that occupies the only thread until the gate is opened."""
+    gate = Gate(INLINE_MAX)
+    yield gate
+    gate.open()
+
+
+def test_states_and_cancellation(gate):
+    running = kernel("waits").submit(gate.array)
     waiting = kernel("naps").submit(NAP, 0)
-    while running.state == "PENDING":
-        time.sleep(0.001)
+    gate.wait_started()
     assert (running.state, waiting.state) == ("RUNNING", "PENDING")
     assert not running.cancel()
     assert waiting.cancel()
     assert waiting.state == "CANCELLED"
     with pytest.raises(concurrent.futures.TimeoutError):
         running.result(0)
+    gate.open()
     assert running.result(60) is None
     assert running.state == "COMPLETED"
 
 
-def test_futures_are_of_the_standard_kind(threads):
+def test_futures_work_with_concurrent_futures(threads):
     futures = [kernels.sum.submit(BIG) for _ in range(2)]
     called = []
     futures[0].add_done_callback(called.append)
@@ -83,15 +91,15 @@ def test_futures_are_of_the_standard_kind(threads):
     assert called == [futures[0]]
 
 
-def test_back_pressure(threads):
-    first = kernel("naps").submit(NAP, 300)
-    while first.state == "PENDING":
-        time.sleep(0.001)
+def test_back_pressure(threads, gate):
+    first = kernel("waits").submit(gate.array)
+    gate.wait_started()
     rest = [kernel("naps").submit(NAP, 0) for _ in range(2)]
     assert threads.waiting == 2
     with pytest.raises(errors.QueueFull, match="2 asynchronous calls wait") as caught:
         threads.put(FutureJob(kernel("naps"), (NAP, 0), {}), 0.01)
     assert isinstance(caught.value, BlockingIOError)
+    gate.open()
     more = [kernel("naps").submit(NAP, 0) for _ in range(20)]  # each waits for room
     for future in (first, *rest, *more):
         assert future.result(60) is None
@@ -104,10 +112,7 @@ def test_many_threads_submit(threads):
         assert future.result(60) == BIG[: INLINE_MAX_BUILTIN + k].sum()
 
 
-def test_arguments_are_let_go(threads):
-    import gc
-    import weakref
-
+def test_arguments_are_released(threads):
     array = np.ones(INLINE_MAX_BUILTIN)
     kernels.sum.submit(array).result(60)
     kernels.sum.submit(np.ones(INLINE_MAX_BUILTIN)).result(60)
@@ -117,7 +122,7 @@ def test_arguments_are_let_go(threads):
     assert kept() is None
 
 
-def test_without_a_loop():
+def test_awaiting_without_a_loop_is_an_error():
     with pytest.raises(mv.KernelError, match="expected a running event loop of asyncio or trio"):
         kernels.sum.aio(BIG).send(None)
 
@@ -138,7 +143,7 @@ def run(request):
     return asyncio.run if request.param == "asyncio" else uvloop_run
 
 
-def test_results_come_to_the_loop(run):
+def test_results_are_delivered_to_the_loop(run):
     async def main():
         home = threading.get_ident()
         assert await kernels.sum.aio(np.arange(4.0)) == 6
@@ -154,19 +159,20 @@ def test_results_come_to_the_loop(run):
     run(main())
 
 
-def test_the_loop_goes_on_meanwhile(run, threads):
+def test_the_loop_runs_during_a_call(run, gate):
     async def main():
-        ticks = 0
-        task = asyncio.ensure_future(kernel("naps").aio(NAP, 300))
-        while not task.done():
-            ticks += 1
+        task = asyncio.ensure_future(kernel("waits").aio(gate.array))
+        for _ in range(3):
             await asyncio.sleep(0.01)
-        return ticks
+        assert not task.done()
+        gate.open()
+        await task
 
-    assert run(main()) >= 3
+    run(main())
+    assert gate.array[1] == 1
 
 
-def test_small_calls_leave_others_their_turn(run):
+def test_inline_calls_yield_to_other_tasks(run):
     async def main():
         other = asyncio.ensure_future(asyncio.sleep(0, "turn"))
         while not other.done():
@@ -176,12 +182,19 @@ def test_small_calls_leave_others_their_turn(run):
     assert run(main()) == "turn"
 
 
-def test_cancelling_and_timeouts(run, threads):
+async def started(gate):
+    """Wait without blocking the loop until the kernel of the gate runs."""
+    async with asyncio.timeout(60):
+        while gate.array[1] == 0:
+            await asyncio.sleep(0.001)
+
+
+def test_cancelling_and_timeouts(run, threads, gate):
     ran = np.zeros(INLINE_MAX)
 
     async def main():
-        running = asyncio.ensure_future(kernel("naps").aio(NAP, 300))
-        await asyncio.sleep(0.05)
+        running = asyncio.ensure_future(kernel("waits").aio(gate.array))
+        await started(gate)
         waiting = asyncio.ensure_future(kernel("naps").aio(ran, 0))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -190,20 +203,25 @@ def test_cancelling_and_timeouts(run, threads):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
                 await kernel("naps").aio(ran, 0)
+        gate.open()
         await running
 
     run(main())
     threads.close(30)
-    assert ran[0] == 0  # taken out of the queue, and never begun
+    assert ran[0] == 0  # removed from the queue before it began
 
 
-def test_waiting_for_room_holds_up_nobody(run, threads):
+def test_waiting_for_room_does_not_block_the_loop(run, threads, gate):
     async def main():
-        calls = [asyncio.ensure_future(kernel("naps").aio(NAP, 5)) for _ in range(30)]
-        await asyncio.sleep(0.02)
-        assert threads.waiting <= 2
+        first = asyncio.ensure_future(kernel("waits").aio(gate.array))
+        await started(gate)
+        calls = [asyncio.ensure_future(kernel("naps").aio(NAP, 1)) for _ in range(30)]
+        await asyncio.sleep(0.01)
+        assert threads.waiting == 2
         for call in calls[10:20]:  # among them some that wait for room
             call.cancel()
+        gate.open()
+        await first
         return await asyncio.gather(*calls, return_exceptions=True)
 
     outcomes = run(main())
@@ -212,14 +230,15 @@ def test_waiting_for_room_holds_up_nobody(run, threads):
     assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes[10:20])
 
 
-def test_a_loop_that_is_gone(threads):
+def test_a_closed_loop_does_not_stop_the_thread(gate):
     async def main():
-        task = asyncio.ensure_future(kernel("naps").aio(NAP, 200))
-        await asyncio.sleep(0.05)
+        task = asyncio.ensure_future(kernel("waits").aio(gate.array))
+        await started(gate)
         task.cancel()
 
     asyncio.run(main())
-    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the thread lives
+    gate.open()
+    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the thread goes on
     asyncio.run(asyncio.wait_for(kernels.sum.aio(BIG), 60))
 
 
@@ -231,9 +250,7 @@ def test_two_loops_at_once():
         assert list(pool.map(lambda _: asyncio.run(main()), range(2))) == [BIG.sum() * 50] * 2
 
 
-def test_loops_that_take_turns_and_end(run):
-    """Each loop has one way by which results come, and gives it back when it is gone."""
-
+def test_each_loop_has_one_pipe_and_closes_it(run):
     def pipes():
         gc.collect()
         return open_files("pipe:")
@@ -256,12 +273,12 @@ def test_loops_that_take_turns_and_end(run):
 
 
 @pytest.mark.parametrize("fault", [NotImplementedError(), OSError(24, "Too many open files")], ids=repr)
-def test_a_loop_that_cannot_be_told(fault):
-    class Deaf(asyncio.SelectorEventLoop):
+def test_a_loop_without_add_reader_is_an_error(fault):
+    class WithoutReaders(asyncio.SelectorEventLoop):
         def add_reader(self, fd, callback, *args):
             raise type(fault)(*fault.args)
 
-    loop = Deaf()
+    loop = WithoutReaders()
     before = len(open_files("pipe:"))
     with pytest.raises(mv.KernelError, match="results cannot be delivered to this event loop"):
         loop.run_until_complete(kernels.sum.aio(BIG))
@@ -270,18 +287,19 @@ def test_a_loop_that_cannot_be_told(fault):
     loop.close()
 
 
-def test_a_future_that_somebody_else_has_settled(threads, capsys):
+def test_a_future_settled_by_its_owner_does_not_stop_the_thread(threads, capsys):
     for _ in range(2):
-        future = kernel("naps").submit(NAP, 100)
-        while future.state == "PENDING":
-            time.sleep(0.001)
+        gate = Gate(INLINE_MAX)
+        future = kernel("waits").submit(gate.array)
+        gate.wait_started()
         future.set_result("mine")
-    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the only thread lives
+        gate.open()
+    assert kernels.sum.submit(BIG).result(60) == BIG.sum()  # the only thread goes on
     assert future.result() == "mine"
     assert capsys.readouterr().err.count("InvalidStateError: ") == 2
 
 
-def test_a_thread_that_cannot_be_started(monkeypatch):
+def test_a_thread_that_cannot_be_started_is_an_error(monkeypatch):
     none = CallExecutor(2, 2)
     monkeypatch.setattr(_executor, "EXECUTOR", none)
 
@@ -300,7 +318,7 @@ def test_a_thread_that_cannot_be_started(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_anyio(backend, threads):
+def test_anyio(backend, gate):
     anyio = pytest.importorskip("anyio")
     if backend == "trio":
         pytest.importorskip("trio")
@@ -317,8 +335,9 @@ def test_anyio(backend, threads):
         with pytest.raises(mv.DTypeError):
             await kernel("naps").aio(NAP.astype("f4"), 0)
         with anyio.move_on_after(0.05) as scope:
-            await kernel("naps").aio(NAP, 300)
+            await kernel("waits").aio(gate.array)
         assert scope.cancelled_caught
+        gate.open()
         await one(INLINE_MAX_BUILTIN)
 
     anyio.run(main, backend=backend)

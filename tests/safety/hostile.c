@@ -1,4 +1,4 @@
-/* Kernels that do what no kernel may. */
+/* Kernels that do what a kernel must not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +27,14 @@ int32_t naps(const mv_desc *y, int64_t milliseconds) {
     usleep((useconds_t)milliseconds * 1000);
     at(y)[0] += 1;
     return 0;
+}
+
+int32_t waits(const mv_desc *y) { /* marks its start in y[1], and ends once the test sets y[0] */
+    volatile double *gate = at(y);
+    gate[1] = 1;
+    for (int k = 0; k < 120000 && gate[0] == 0; k++)
+        usleep(500);
+    return gate[0] == 0 ? E_VALUE : 0;
 }
 
 int32_t aborts(const mv_desc *y) {
@@ -75,7 +83,7 @@ int32_t fails_midway(const mv_desc *y) {
     return E_VALUE;
 }
 
-int32_t hoards(const mv_desc *y, int64_t bytes) { /* believes in malloc */
+int32_t hoards(const mv_desc *y, int64_t bytes) { /* does not check malloc */
     char *p = malloc((size_t)bytes);
     at(y)[0] = -1;
     memset(p, 1, (size_t)bytes);
@@ -84,13 +92,13 @@ int32_t hoards(const mv_desc *y, int64_t bytes) { /* believes in malloc */
     return 0;
 }
 
-int32_t gobbles(const mv_desc *y) { /* without end */
+int32_t gobbles(const mv_desc *y) { /* allocates without end */
     at(y)[0] = -1;
     for (;;)
         memset(malloc(1 << 20), 1, 1 << 20);
 }
 
-int32_t asks(const mv_desc *y, int64_t bytes) { /* looks at what malloc gave */
+int32_t asks(const mv_desc *y, int64_t bytes) { /* checks malloc */
     void *p = malloc((size_t)bytes);
     at(y)[0] = -1;
     if (!p)

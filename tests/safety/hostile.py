@@ -1,4 +1,4 @@
-"""The kernels of hostile.c, for tests and for the programs that they run."""
+"""Kernels of hostile.c, for tests and for the programs that they run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from support.waiting import wait_until
 
 import mojoview
 from mojoview.kernels import Kernel, Param, Signature
@@ -27,6 +30,7 @@ SIGNATURES: dict[str, tuple[tuple[Param, ...], str]] = {
     "doubled": ((X, Y), "status"),
     "spin": ((Y,), "status"),
     "naps": ((Y, value("milliseconds")), "status"),
+    "waits": ((Y,), "status"),
     "aborts": ((Y,), "status"),
     "null_read": ((X,), "float64"),
     "calls_null": ((Y,), "status"),
@@ -47,7 +51,7 @@ SIGNATURES: dict[str, tuple[tuple[Param, ...], str]] = {
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Built once a process; HOSTILE_LIBRARY names one that a test has built for the programs that it runs."""
+    """Build the library once per process; HOSTILE_LIBRARY names one that a test has built for its programs."""
     path = os.environ.get("HOSTILE_LIBRARY")
     if not path:
         directory = tempfile.mkdtemp(prefix="mojoview-hostile-")
@@ -70,6 +74,19 @@ def kernel(name: str) -> Kernel:
     params, result = SIGNATURES[name]
     address = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
     return Kernel.from_address(Signature(name, params, result=result), address, owner=library())
+
+
+class Gate:
+    """Array argument of the kernel `waits`, which runs until `open()`."""
+
+    def __init__(self, size: int):
+        self.array = np.zeros(size)
+
+    def wait_started(self) -> None:
+        wait_until(lambda: self.array[1] == 1)
+
+    def open(self) -> None:
+        self.array[0] = 1
 
 
 def safe(name: str, *args: Any, **options: Any) -> Any:

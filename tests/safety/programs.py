@@ -9,7 +9,9 @@ import time
 import warnings
 
 import numpy as np
-from safety.hostile import kernel, safe
+import psutil
+from safety.hostile import Gate, kernel, safe
+from support.waiting import wait_until
 
 import mojoview as mv
 from mojoview.memory._lease import live_leases
@@ -21,7 +23,7 @@ warnings.simplefilter(
 
 
 def interrupt():
-    """Ctrl-C in an isolated call: KeyboardInterrupt at once, nothing lost, the next call works."""
+    """Check that Ctrl-C in an isolated call raises at once, leaves the arrays alone and lets the next call work."""
     y = np.zeros(3)
     safe("process", 0, isolate=True)
     leases = live_leases()
@@ -40,10 +42,12 @@ def interrupt():
 
 
 def fork():
-    """A forked child has workers and threads of its own; the parent's go on."""
+    """Check that a forked child has workers and threads of its own, and the parent keeps its own."""
     big = np.ones(100_000)
     mine = safe("process", 0, isolate=True)
-    running = kernel("naps").submit(np.zeros(5000), 300)
+    gate = Gate(5000)
+    running = kernel("waits").submit(gate.array)
+    gate.wait_started()
     assert mv.kernels.sum.submit(big).result(30) == 100_000
     for _ in range(3):
         child = os.fork()
@@ -60,32 +64,35 @@ def fork():
             os._exit(0 if good else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert safe("process", 0, isolate=True) == mine
+    gate.open()
     assert running.result(30) is None
 
 
 def orphan():
-    """Prints the pid of a worker that is in an endless loop, and waits to be killed."""
+    """Print the pid of a worker that is in an endless loop, and wait to be killed."""
     pid = safe("process", 0, isolate=True)
     threading.Thread(target=safe, args=("spin", np.zeros(3)), kwargs={"isolate": True}, daemon=True).start()
-    time.sleep(0.2)
+    worker = psutil.Process(pid)
+    start = worker.cpu_times().user
+    wait_until(lambda: worker.cpu_times().user > start + 0.05)
     print(pid, flush=True)
-    time.sleep(60)
+    signal.pause()
 
 
 def leave():
-    """Ends while a worker is warm, another is busy, a kernel runs on a thread and calls wait."""
-    threading.Thread(target=suppressed, daemon=True).start()
-    while not POOL.pids:
-        time.sleep(0.01)
+    """End while a worker is warm, another is busy, a kernel runs on a thread and calls wait."""
+    threading.Thread(target=spin_until_shutdown, daemon=True).start()
+    wait_until(lambda: POOL.pids)
     safe("process", 0, isolate=True)
-    waiting = [kernel("naps").submit(np.zeros(5000), 20_000) for _ in range(100)]
-    time.sleep(0.3)
+    gate = Gate(5000)
+    waiting = [kernel("waits").submit(gate.array) for _ in range(100)]
+    gate.wait_started()
     assert waiting[0].state == "RUNNING"
     assert waiting[-1].state == "PENDING"
     print(*POOL.pids)
 
 
-def suppressed():
+def spin_until_shutdown():
     try:
         safe("spin", np.zeros(3), isolate=True)
     except mv.MojoViewError:

@@ -1,8 +1,9 @@
-"""Every form of a call, through every way of calling: results, arrays and exceptions are those of the plain call."""
+"""Every form of a call, made in every way: results, arrays and exceptions are those of the plain call."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import traceback
 from pathlib import Path
 
@@ -33,7 +34,6 @@ WAYS = {
     "submit": lambda kernel, *args, **options: kernel.submit(*args, **options).result(60),
     "aio": lambda kernel, *args, **options: asyncio.run(_awaited(kernel, args, options)),
 }
-ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 async def _awaited(kernel, args, options):
@@ -51,22 +51,22 @@ def bench(tmp_path_factory):
     return found
 
 
-def same(found, expected):
-    assert type(found) is type(expected)
+def assert_same(found, expected, where):
+    assert type(found) is type(expected), where
     if isinstance(expected, tuple):
-        assert len(found) == len(expected)
+        assert len(found) == len(expected), where
         for one, other in zip(found, expected, strict=True):
-            same(one, other)
+            assert_same(one, other, where)
     elif isinstance(expected, np.ndarray):
-        assert found.flags.owndata
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        assert found.flags.owndata, where
+        assert found.dtype == expected.dtype, where
+        np.testing.assert_array_equal(found, expected, where)
     else:
-        assert found == expected or (found != found and expected != expected)
+        assert found == expected or (found != found and expected != expected), where
 
 
 def outcome_of(call, args, options):
-    """What comes of a call: its result or exception, and what the arrays then hold."""
+    """Return the result of a call, and the facts of its exception."""
     try:
         result = call(*args, **options)
     except Exception as error:
@@ -77,17 +77,20 @@ def outcome_of(call, args, options):
     return result, None
 
 
-def compare_with_plain(way, kernel, make, options=None, kept=True):
-    """Twice: the second call goes the way that the first has prepared."""
-    for _ in range(2):
-        plain, safe = make(), make()
-        result, error = outcome_of(kernel, plain, options or {})
-        found, raised = outcome_of(lambda *args, **given: way(kernel, *args, **given), safe, options or {})
-        assert raised == error
-        same(found, result)
-        for one, other in zip(safe, plain, strict=True) if kept else ():
-            if isinstance(other, np.ndarray):
-                np.testing.assert_array_equal(one, other)
+def compare_with_plain(kernel, make, options=None):
+    """Compare every way with the plain call, twice: the second call uses the plan of the first."""
+    options = options or {}
+    for name, way in WAYS.items():
+        for attempt in ("first", "second"):
+            where = f"{name}, {attempt} call"
+            plain, safe = make(), make()
+            result, error = outcome_of(kernel, plain, options)
+            found, raised = outcome_of(functools.partial(way, kernel), safe, options)
+            assert raised == error, where
+            assert_same(found, result, where)
+            for one, other in zip(safe, plain, strict=True):
+                if isinstance(other, np.ndarray):
+                    np.testing.assert_array_equal(one, other, where)
 
 
 F8 = np.arange(1.0, 6.0)
@@ -131,11 +134,10 @@ CALLS = {
 
 @pytest.mark.mojo
 @needs_compiler
-@ways
 @pytest.mark.parametrize("case", CALLS.values(), ids=CALLS)
-def test_call_forms(bench, way, case):
+def test_call_forms(bench, case):
     name, make, *options = case
-    compare_with_plain(way, bench[name], make, *options)
+    compare_with_plain(bench[name], make, *options)
 
 
 class Cold(Exception):
@@ -144,31 +146,31 @@ class Cold(Exception):
 
 @pytest.mark.mojo
 @needs_compiler
-@ways
-def test_errors_that_the_program_has_registered(bench, way):
+def test_exceptions_of_an_error_table(bench):
     bench["outcomes"].errors["E_COLD"] = Cold, "brr"
     try:
-        compare_with_plain(way, bench["fails"], lambda: (F8, 1))
-        with pytest.raises(Cold, match=r"brr .*, at element 3") as caught:
-            way(bench["fails"], F8, 1)
-        assert (caught.value.code, caught.value.index) == (65, 3)
-        assert traceback.extract_tb(caught.value.__traceback__)[-1].filename == str(MOJO / "outcomes.mojo")
-        with pytest.raises(Cold, match=r"more than the limit, 0\.5"):
-            way(bench["raising"], F8, 0.5)
+        compare_with_plain(bench["fails"], lambda: (F8, 1))
+        for name, way in WAYS.items():
+            with pytest.raises(Cold, match=r"brr .*, at element 3") as caught:
+                way(bench["fails"], F8, 1)
+            assert (caught.value.code, caught.value.index) == (65, 3), name
+            last = traceback.extract_tb(caught.value.__traceback__)[-1]
+            assert last.filename == str(MOJO / "outcomes.mojo"), name
+            with pytest.raises(Cold, match=r"more than the limit, 0\.5"):
+                way(bench["raising"], F8, 0.5)
     finally:
         del bench["outcomes"].errors["E_COLD"]
 
 
 @pytest.mark.mojo
 @needs_compiler
-@ways
-def test_decorated_functions(bench, way):
+def test_decorated_functions(bench):
     @native(bench["halves"])
     def halves(x: np.ndarray, whole: np.ndarray, rest: np.ndarray, by: int = 2) -> int:
         raise NotImplementedError
 
-    compare_with_plain(way, halves, lambda: (np.arange(5, dtype="i4"),), {"by": 3})
-    compare_with_plain(way, halves, lambda: (np.arange(5.0),))
+    compare_with_plain(halves, lambda: (np.arange(5, dtype="i4"),), {"by": 3})
+    compare_with_plain(halves, lambda: (np.arange(5.0),))
 
 
 SIZED = {
@@ -180,13 +182,12 @@ SIZED = {
 }
 
 
-@ways
 @pytest.mark.parametrize("case", SIZED.values(), ids=SIZED)
-def test_sizes_that_are_filled_in(way, case):
-    compare_with_plain(way, getattr(mv.load_library(compiled("plain_library"), DECLARED), case[0]), case[1])
+def test_sizes_that_are_filled_in(case):
+    compare_with_plain(getattr(mv.load_library(compiled("plain_library"), DECLARED), case[0]), case[1])
 
 
-def test_what_cannot_be_carried_is_refused_by_name():
+def test_kernels_bound_to_this_process_are_rejected():
     signature = Signature("twice", (Param("x", "in", "T", None),))
     with pytest.raises(errors.ArgumentError, match=r"twice.*neither built in nor from a library"):
         mv.safe_call(handled_kernel(signature, lambda x, threads=None: 2 * x), np.ones(2), isolate=True)

@@ -1,4 +1,4 @@
-"""The post between a worker and its parent: both sides in one process, and a file that a wild kernel has written to."""
+"""The channel between a worker and its parent: both ends in one process, and memory that a kernel has overwritten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNT, KINDS = REQUEST + 12, REQUEST + 24
 
 class Pair:
     def __init__(self):
-        self.fd = os.memfd_create("post")
+        self.fd = os.memfd_create("channel")
         os.ftruncate(self.fd, CHANNEL_BYTES)
         self.sockets = socket.socketpair()
         self.parent = Channel(self.fd, self.sockets[0].fileno(), False)
@@ -53,7 +53,7 @@ def pair():
     ],
     ids=lambda values: str(len(values)),
 )
-def test_letters_both_ways(pair, values):
+def test_messages_both_ways(pair, values):
     for number in range(3):
         assert pair.parent.send(number, values)
         assert pair.worker.receive(10) == number
@@ -71,14 +71,14 @@ def test_letters_both_ways(pair, values):
 @pytest.mark.parametrize(
     "value", [2**64, -(2**63) - 1, "text", 1j, (), pytest.importorskip("numpy").float64(1)], ids=repr
 )
-def test_what_does_not_fit_is_not_sent(pair, value):
+def test_values_that_do_not_fit_are_not_sent(pair, value):
     assert not pair.parent.send(7, (value,))
     assert not pair.parent.send(7, (None,) * 16)
     with pytest.raises(errors.WaitTimeout):
         pair.worker.receive(0.01)
 
 
-def test_a_sleeper_is_woken(pair):
+def test_a_polling_reader_is_woken(pair):
     for side, other in ((pair.parent, pair.worker), (pair.worker, pair.parent)):
         sleeper = threading.Timer(0.05, side.send, (3, (0.5,)))
         sleeper.start()
@@ -95,13 +95,13 @@ def _readable(one):
         return False
 
 
-def test_nothing_is_lost_however_the_two_meet(pair):
-    """Letters as fast as they go, and with pauses about as long as a reader looks before it sleeps."""
+def test_no_message_is_lost_at_any_pace(pair):
+    """Send messages without pauses, and with pauses about as long as a reader spins before it polls."""
 
     def echo():
         for _ in range(3000):
-            word = pair.worker.receive(30)
-            pair.worker.send(word, tuple(pair.worker.values()))
+            tag = pair.worker.receive(30)
+            pair.worker.send(tag, tuple(pair.worker.values()))
 
     thread = threading.Thread(target=echo)
     thread.start()
@@ -114,18 +114,18 @@ def test_nothing_is_lost_however_the_two_meet(pair):
     thread.join()
 
 
-def test_a_peer_that_is_gone(pair):
+def test_a_closed_socket_is_an_error(pair):
     threading.Timer(0.05, pair.sockets[1].shutdown, (socket.SHUT_RDWR,)).start()
     with pytest.raises(errors.PeerGone):
         pair.parent.receive(30)
-    pair.memory[REQUEST + 8] = 1  # its reader sleeps
+    pair.memory[REQUEST + 8] = 1  # its reader polls the socket
     pair.sockets[1].close()
     with pytest.raises(errors.PeerGone):
         pair.parent.send(1)
 
 
 @pytest.mark.parametrize(("at", "byte"), [(COUNT, 16), (COUNT + 3, 255), (KINDS, 5), (KINDS, 255)])
-def test_a_letter_without_sense(pair, at, byte):
+def test_a_malformed_message_is_an_error(pair, at, byte):
     pair.parent.send(1, (1.0,))
     pair.memory[at] = byte
     pair.worker.receive(10)
@@ -133,18 +133,18 @@ def test_a_letter_without_sense(pair, at, byte):
         pair.worker.values()
 
 
-def test_a_number_without_sense_is_no_letter(pair):
+def test_a_wrong_sequence_number_is_ignored(pair):
     pair.memory[REQUEST] = 9
     with pytest.raises(errors.WaitTimeout):
         pair.worker.receive(0.01)
 
 
-def test_a_byte_without_a_letter(pair):
+def test_a_byte_without_a_message_is_an_error(pair):
     pair.sockets[0].send(b"x")
     with pytest.raises(errors.PeerGone):
         pair.worker.receive(30)
 
 
-def test_a_file_that_cannot_be_mapped():
+def test_a_file_that_cannot_be_mapped_is_an_error():
     with pytest.raises(errors.KernelError, match="cannot be mapped"):
         Channel(-1, -1, False)

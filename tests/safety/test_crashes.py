@@ -1,4 +1,4 @@
-"""Every way to die, provoked for real: the worker ends, the program and its arrays do not."""
+"""Every way in which a kernel can end its worker: the program and its arrays stay unharmed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mojoview import kernels
 STRICT = {"isolate": True, "safety": "strict"}
 HUGE = 1 << 42
 
-DEATHS = [
-    # kernel, further arguments, options, exception, words, attributes
+FAULTS = [
+    # kernel, further arguments, options, exception, message, attributes
     ("spin", (), {"timeout": 0.2}, mv.KernelTimeout, "did not finish within 0.2 s", {}),
     ("aborts", (), {"isolate": True}, mv.KernelCrashed, "SIGABRT.*\n.*kernel.mojo:7:5", {"signal": signal.SIGABRT}),
     ("calls_null", (), {"isolate": True}, mv.KernelCrashed, "SIGSEGV", {"signal": signal.SIGSEGV, "address": 0}),
@@ -28,8 +28,8 @@ BUILTINS = {mv.KernelTimeout: TimeoutError, mv.KernelMemoryError: MemoryError, m
 
 
 @pytest.mark.unsanitized
-@pytest.mark.parametrize(("name", "more", "options", "kind", "words", "facts"), DEATHS, ids=lambda v: str(v)[:20])
-def test_on_an_output(name, more, options, kind, words, facts, y):
+@pytest.mark.parametrize(("name", "more", "options", "kind", "words", "facts"), FAULTS, ids=lambda v: str(v)[:20])
+def test_a_fault_is_an_exception(name, more, options, kind, words, facts, y):
     with pytest.raises(kind, match=words) as caught:
         safe(name, y, *more, **options)
     error = caught.value
@@ -46,7 +46,7 @@ def test_on_an_output(name, more, options, kind, words, facts, y):
 
 
 @pytest.mark.unsanitized
-def test_the_stack_goes_through_the_kernel_and_no_further(x):
+def test_the_stack_ends_at_the_kernel(x):
     with pytest.raises(mv.KernelCrashed, match=r"SIGSEGV in inner.*, reading at 0x18") as caught:
         safe("null_read", x, isolate=True)
     inner, outer = caught.value.stack
@@ -56,13 +56,13 @@ def test_the_stack_goes_through_the_kernel_and_no_further(x):
 
 
 @pytest.mark.unsanitized
-def test_an_endless_recursion():
+def test_a_stack_overflow_has_a_short_stack():
     with pytest.raises(mv.KernelCrashed, match="SIGSEGV in deeper") as caught:
         safe("overflows_stack", 1, isolate=True)
     assert len(caught.value.stack) < 5
 
 
-def test_an_exit():
+def test_an_exit_status_is_reported():
     with pytest.raises(mv.KernelCrashed, match="exited with status 3") as caught:
         safe("exits", 3, isolate=True)
     assert caught.value.signal == 0
@@ -77,7 +77,7 @@ def test_an_exit():
         ("writes_input", (), "x", "writing in argument 'x', which is an input"),
     ],
 )
-def test_guard_pages(name, more, argument, words, x, y):
+def test_guard_pages_name_the_argument(name, more, argument, words, x, y):
     with pytest.raises(mv.KernelCrashed, match=words) as caught:
         safe(name, x, y, *more, **STRICT)
     assert caught.value.argument == argument
@@ -85,20 +85,20 @@ def test_guard_pages(name, more, argument, words, x, y):
 
 
 @pytest.mark.unsanitized
-def test_reading_beyond_an_array(x):
+def test_a_read_beyond_an_array_is_caught(x):
     assert safe("reads_at", x, 3, **STRICT) == 4
     with pytest.raises(mv.KernelCrashed, match="reading beyond the memory of argument 'x'"):
         safe("reads_at", x, 4, **STRICT)
 
 
-def test_writing_before_an_array_within_its_page(x, y):
+def test_a_write_before_an_array_is_caught(x, y):
     with pytest.raises(mv.MojoSafetyError, match="wrote before the memory of argument 'y'"):
         safe("writes_at", x, y, -1, **STRICT)
     assert y.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.unsanitized
-def test_limits_hold_for_one_call_only(y):
+def test_a_memory_limit_holds_for_one_call(y):
     safe("hoards", y, 1 << 20, memory_limit=1 << 24)
     assert y[0] == 1
     safe("hoards", y, 1 << 26, isolate=True)

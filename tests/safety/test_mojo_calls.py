@@ -1,4 +1,4 @@
-"""Safe calls of Mojo kernels, which catch nothing themselves: an abort, an index, a pointer, a loop, an allocation."""
+"""Safe calls of faulty Mojo kernels: an abort, an index, a pointer, a loop, an allocation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def hostile(tmp_path_factory):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_failures(hostile, name, more, options, kind, words, y):
+def test_a_fault_is_an_exception(hostile, name, more, options, kind, words, y):
     assert not hostile.refused
     with pytest.raises(kind, match=words) as caught:
         mv.safe_call(hostile[name], y, *more, **options)
@@ -53,7 +53,7 @@ def test_failures(hostile, name, more, options, kind, words, y):
 
 
 @pytest.mark.parametrize("options", [{}, {"isolate": True}, {"isolate": True, "safety": "strict"}])
-def test_what_is_in_order(hostile, options):
+def test_valid_calls_return_results(hostile, options):
     y = np.zeros(4)
     mv.safe_call(hostile.out_of_range, y, 2, **options)
     mv.safe_call(hostile.past_the_end, y, 3, **options)

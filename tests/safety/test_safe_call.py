@@ -1,4 +1,4 @@
-"""safe_call on kernels that behave: every level gives what the plain call gives, and leaves what it may not touch."""
+"""safe_call on valid kernels: every level returns what the plain call returns, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ careful = pytest.mark.parametrize("options", CAREFUL, ids=lambda options: "-".jo
     ],
     ids=lambda a: f"{a.dtype}{a.shape}",
 )
-def test_reading(array, options):
+def test_inputs_of_every_kind(array, options):
     array.flags.writeable = False
     before = array.copy()
     if array.dtype.kind == "M":
@@ -59,7 +59,7 @@ def test_reading(array, options):
 
 @level
 @pytest.mark.parametrize("order", ["C", "F", "strided", "view"])
-def test_writing(order, options):
+def test_outputs_of_every_order(order, options):
     x = np.arange(12.0).reshape(3, 4)
     whole = np.full((6, 8), -1.0, order="F" if order == "F" else "C")
     out = whole[::2, ::2] if order != "F" else whole[:3, :4]
@@ -70,14 +70,14 @@ def test_writing(order, options):
 
 
 @level
-def test_output_and_input_may_be_one(options, x):
+def test_output_and_input_may_be_the_same(options, x):
     expected = x * 2
     mv.safe_call(kernels.add, x, x.copy(), x, **options)
     np.testing.assert_array_equal(x, expected)
 
 
 @level
-def test_missing_values_frames_and_numbers(options):
+def test_missing_values_columns_and_scalars(options):
     masked = np.ma.array([1.0, 50.0, 3.0], mask=[False, True, False])
     assert mv.safe_call(kernels.sum, masked, **options) == 4
     column = pd.DataFrame({"n": pd.array([1, None, 5], dtype="Int64")})["n"]
@@ -91,7 +91,7 @@ def test_missing_values_frames_and_numbers(options):
 
 
 @level
-def test_large_arrays_and_other_sizes_after_them(options):
+def test_the_arena_grows_for_large_arrays(options):
     for n in (10, 3_000_000, 100):
         x, out = np.arange(float(n)), np.zeros(n)
         safe("doubled", x, out, **options)
@@ -113,32 +113,32 @@ def test_large_arrays_and_other_sizes_after_them(options):
         (lambda: (object(), np.ones(3)), mv.MojoViewError),
     ],
 )
-def test_the_checks_are_those_of_the_call(args, error, options):
+def test_invalid_arguments_raise_what_the_call_raises(args, error, options):
     given = args()
     with pytest.raises(error) as plain:
         kernel("doubled")(*given)
     with pytest.raises(error) as caught:
         safe("doubled", *given, **options)
-    # where the view of a buffer came from is told in the same words
+    # the messages differ only in addresses
     assert re.sub("0x[0-9a-f]+", "", str(caught.value)) == re.sub("0x[0-9a-f]+", "", str(plain.value))
 
 
 @careful
-def test_a_failure_that_the_kernel_reports_leaves_the_arrays_alone(options, y):
+def test_a_reported_failure_leaves_the_arrays_alone(options, y):
     with pytest.raises(mv.KernelError) as caught:
         safe("fails_midway", y, **options)
     assert caught.value.code == 64
     assert y.tolist() == [0, 1, 2, 3]
 
 
-def test_a_plain_call_leaves_what_the_kernel_has_written(y):
+def test_a_plain_call_keeps_what_the_kernel_wrote(y):
     with pytest.raises(mv.KernelError):
         safe("fails_midway", y)
     assert y[0] == -1
 
 
 @pytest.mark.parametrize("isolate", [False, True])
-def test_finite_values(isolate, y):
+def test_non_finite_results_raise(isolate, y):
     strict = {"safety": "strict", "isolate": isolate}
     with pytest.raises(errors.NonFiniteError, match=r"argument 'y' is nan at \[0\]") as caught:
         safe("divides", y, 0.0, finite="raise", **strict)
@@ -152,7 +152,7 @@ def test_finite_values(isolate, y):
 
 
 @pytest.mark.parametrize("isolate", [False, True])
-def test_borrows(isolate, x, y):
+def test_strict_calls_respect_borrows(isolate, x, y):
     strict = {"safety": "strict", "isolate": isolate}
     with mv.borrow_check(True):
         writer, reader = mv.view(y, writable=True), mv.view(x)
@@ -174,7 +174,7 @@ def test_the_borrow_ends_with_a_failed_call(x, y):
     for _ in range(2):
         with pytest.raises(errors.GuardError) as caught:
             safe("writes_input", x, y, safety="strict")
-        kept = caught.value  # an exception that somebody keeps holds no borrow
+        kept = caught.value  # an exception that is kept holds no borrow
     assert kept.argument == "x"
     assert (x.tolist(), y.tolist()) == ([1, 2, 3, 4], [0, 1, 2, 3])
 
@@ -182,7 +182,7 @@ def test_the_borrow_ends_with_a_failed_call(x, y):
 @pytest.mark.parametrize(
     ("index", "where"), [(4, "beyond"), (-1, "before"), (4 + 31, "beyond"), (-32, "before")], ids=str
 )
-def test_guard_words(index, where, x, y):
+def test_writes_into_guard_bytes_raise(index, where, x, y):
     with pytest.raises(errors.GuardError, match=f"wrote {where} the memory of argument 'y'") as caught:
         safe("writes_at", x, y, index, safety="strict")
     assert isinstance(caught.value, mv.MojoSafetyError | BufferError)
@@ -215,19 +215,19 @@ def test_guard_words(index, where, x, y):
     ],
     ids=str,
 )
-def test_unusable_arguments(options, x, y):
+def test_unusable_options_raise(options, x, y):
     with pytest.raises(errors.ArgumentError):
         safe("doubled", x, y, **options)
 
 
 @pytest.mark.parametrize("thing", [len, None, kernels, mv.kernels.Kernel, 1, "sum"], ids=str)
-def test_what_is_no_kernel(thing, x):
+def test_objects_that_are_not_kernels_raise(thing, x):
     for options in ({}, {"isolate": True}):
         with pytest.raises(errors.ArgumentError, match="expected a Kernel"):
             mv.safe_call(thing, x, **options)
 
 
-def test_a_kernel_that_nobody_made(x):
+def test_an_uninitialised_kernel_raises(x):
     unmade = mv.kernels.Kernel.__new__(mv.kernels.Kernel)
     for call in (mv.safe_call, lambda k, x: mv.safe_call(k, x, isolate=True), lambda k, x: k.submit(x).result(60)):
         with pytest.raises(errors.ArgumentError):
@@ -239,8 +239,8 @@ def test_a_kernel_that_nobody_made(x):
     [(2.5, "f8"), (-0.0, "f8"), (float("inf"), "f4"), (-7, "i8"), (2**64 - 1, "u8"), (2**63, "u8"), (True, "?")],
     ids=str,
 )
-def test_scalars_there_and_back(scalar, dtype):
-    """Also of calls like one that the worker has made, whose scalars go by the post."""
+def test_scalars_round_trip(scalar, dtype):
+    """The first call sends the scalars out of line, the others in the message."""
     out = np.zeros(3, dtype)
     for _ in range(3):
         mv.safe_call(kernels.clip, np.full(3, scalar, dtype), scalar, scalar, out, isolate=True)
@@ -249,7 +249,7 @@ def test_scalars_there_and_back(scalar, dtype):
         assert (type(found), str(found)) == (type(kernels.max(out)), str(kernels.max(out)))
 
 
-def test_what_cannot_be_carried(x, tmp_path):
+def test_kernels_without_a_library_file_are_rejected(x, tmp_path):
     import ctypes
 
     from mojoview.kernels import Kernel, Param, Signature
@@ -275,7 +275,7 @@ def test_what_cannot_be_carried(x, tmp_path):
         mv.safe_call(gone, x, 0, isolate=True)
 
 
-def test_a_worker_is_kept_and_what_a_kernel_prints_is_passed_on(y, capsys):
+def test_a_worker_is_kept_and_output_is_forwarded(y, capsys):
     pids = [safe("process", 0, isolate=True) for _ in range(3)]
     assert set(pids) <= set(POOL.pids)
     assert len(set(pids)) == 1
@@ -287,6 +287,6 @@ def test_a_worker_is_kept_and_what_a_kernel_prints_is_passed_on(y, capsys):
 @pytest.mark.parametrize(
     "timeout", [1e300, 10**400, float("inf"), Fraction(10**400), np.float32(1e9)], ids=lambda v: repr(v)[:12]
 )
-def test_a_timeout_of_ages(timeout, x, y):
+def test_very_long_timeouts_are_accepted(timeout, x, y):
     safe("doubled", x, y, timeout=timeout)
     np.testing.assert_array_equal(y, 2 * x)

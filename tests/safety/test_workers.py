@@ -1,4 +1,4 @@
-"""The life of workers: killed, forked, orphaned, interrupted, shared by threads, at the end of the interpreter."""
+"""Life of worker processes: start, kill, fork, orphan, interrupt, sharing by threads, interpreter shutdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def built(tmp_path_factory):
 
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("program", ["interrupt", "fork"])
-def test_in_a_process_of_its_own(program):
+def test_interrupt_and_fork(program):
     assert run_code(str(PROGRAMS), program, timeout=120) == "ok\n"
 
 
@@ -48,14 +48,14 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.unsanitized
-def test_the_end_of_the_interpreter():
+def test_workers_end_with_the_interpreter():
     pids = run_code(str(PROGRAMS), "leave", timeout=60).split()
     assert len(pids) == 2
     assert all(gone(int(pid)) for pid in pids)
 
 
 @pytest.mark.unsanitized
-def test_a_killed_parent_takes_a_worker_in_an_endless_loop_with_it():
+def test_a_busy_worker_dies_with_a_killed_parent():
     environment = os.environ | {"PYTHONPATH": str(PROGRAMS.parents[1])}
     with subprocess.Popen(
         [sys.executable, str(PROGRAMS), "orphan"], stdout=subprocess.PIPE, text=True, env=environment
@@ -67,17 +67,17 @@ def test_a_killed_parent_takes_a_worker_in_an_endless_loop_with_it():
     assert gone(pid)
 
 
-def test_a_worker_that_was_killed_between_calls_is_replaced():
+def test_a_worker_killed_between_calls_is_replaced():
     pid = safe("process", 0, isolate=True)
     os.kill(pid, signal.SIGKILL)
     other = safe("process", 0, isolate=True)
     assert other != pid
-    os.kill(other, signal.SIGSTOP)  # it dies with the request in its hands: the call has not begun, and goes to another
+    os.kill(other, signal.SIGSTOP)  # it dies with the request unread, so the call is retried with another worker
     threading.Timer(0.2, os.kill, (other, signal.SIGKILL)).start()
     assert safe("process", 0, isolate=True) not in (pid, other)
 
 
-def test_a_worker_that_is_killed_in_a_call(y):
+def test_a_worker_killed_in_a_call_is_a_crash(y):
     pid = safe("process", 0, isolate=True)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(mv.KernelCrashed, match=r"SIGKILL \(sent from outside") as caught:
@@ -96,7 +96,7 @@ def test_many_threads_share_a_few_workers():
     assert 1 <= len(POOL.pids) <= max_workers()
 
 
-def test_waiting_for_a_worker_ends(monkeypatch, y):
+def test_waiting_for_a_worker_times_out(monkeypatch, y):
     monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
     workers = WorkerPool()
     monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
@@ -125,7 +125,7 @@ def test_waiting_for_a_worker_ends(monkeypatch, y):
             safe("naps", y, 0, isolate=True)
 
 
-def test_a_worker_that_cannot_start(monkeypatch, y):
+def test_a_worker_that_cannot_start_is_an_error(monkeypatch, y):
     workers = WorkerPool()
     monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -144,3 +144,22 @@ def test_a_worker_imports_no_pandas():
     maps = Path(f"/proc/{POOL.pids[0]}/maps").read_text()
     assert "numpy" in maps
     assert "pandas" not in maps
+
+
+def test_the_package_imports_without_pandas_in_a_worker():
+    code = (
+        "import sys, numpy, mojoview; from mojoview.safety.workers import worker; "
+        "print('pandas' in sys.modules, mojoview.kernels.sum(numpy.ones(3)), mojoview.safe_call.__name__)"
+    )
+    assert run_code("-X", "mojoview-worker", "-c", code) == "False 3.0 safe_call\n"
+
+
+def test_a_worker_uses_the_package_of_its_parent(tmp_path):
+    """A package of the same name that comes first on the parent's path is not imported."""
+    (tmp_path / "mojoview").mkdir()
+    (tmp_path / "mojoview" / "__init__.py").write_text("raise SystemExit('another package')")
+    code = (
+        "import sys, numpy as np, mojoview as mv; sys.path.insert(0, sys.argv[1]); "
+        "print(mv.safe_call(mv.kernels.sum, np.ones(3), isolate=True))"
+    )
+    assert run_code("-c", code, str(tmp_path)) == "3.0\n"
