@@ -142,3 +142,40 @@ def page_names_what_exists(page: Path, package: Path) -> Iterator[str]:
         for function in re.findall(r"`(?:\w+\.)*(\w+)\(\)`", line):
             if text and not re.search(rf"\b{function}\b", text):
                 yield f"{page.name}:{number}: there is no {function}() in {', '.join(named)}"
+
+
+def page_lists_every_file(page: Path, package: Path) -> Iterator[str]:
+    """Yield files that the section of their folder does not name, and names in a section that are not files.
+
+    A section begins with a heading that is the folder's path in backticks. It has at most ten lines.
+    """
+    sections: dict[str, list[str]] = {}
+    folder = ""
+    for line in page.read_text().splitlines():
+        if line.startswith("#"):
+            match = re.match(r"#+ `([\w/]+)/`", line)
+            folder = match[1] if match else ""
+        elif folder and line.strip():
+            sections.setdefault(folder, []).append(line)
+    there: dict[str, set[str]] = {}
+    for path in files(package):
+        if path.parent != package and path.stem != "__init__" and not _belongs_to_another(path):
+            there.setdefault(path.parent.relative_to(package).as_posix(), set()).add(path.name)
+    for folder, names in sorted(there.items()):
+        text = "\n".join(sections.get(folder, ()))
+        for name in sorted(names):
+            if f"`{name}`" not in text:
+                yield f"{folder}/{name}: not in the section of its folder on {page.name}"
+    for folder, lines in sections.items():
+        for name in re.findall(r"`([\w.-]+\.(?:py|pyx|pxd|h|c|mojo))`", "\n".join(lines)):
+            if not (package / folder / name).exists():
+                yield f"{page.name}: {folder}/ has no file {name}"
+        if len(lines) > 10:
+            yield f"{page.name}: the section of {folder}/ has {len(lines)} lines, more than 10"
+
+
+def _belongs_to_another(path: Path) -> bool:
+    """Return whether a .pxd or .pyi only declares what another file of its name defines."""
+    return path.suffix in (".pxd", ".pyi") and any(
+        path.with_suffix(suffix).exists() for suffix in (".py", ".pyx", ".h", ".c") if suffix != path.suffix
+    )

@@ -186,6 +186,7 @@ def test_every_rule_was_planted():
     elsewhere = {
         house.all_files_installed,
         house_text.names_used,
+        house_text.page_lists_every_file,
         house_text.page_names_what_exists,
         house_text.public_names_documented,
     }
@@ -223,17 +224,47 @@ def test_a_name_without_documentation_is_noticed(tmp_path):
     ]
 
 
+PAGE = ROOT / "docs" / "architecture.md"
+
+
 @pytest.mark.skip(reason="the page is written last")
-def test_the_page_about_the_house_is_true():
-    assert list(house_text.page_names_what_exists(ROOT / "docs" / "house.md", PACKAGE)) == []
+@pytest.mark.parametrize("rule", [house_text.page_names_what_exists, house_text.page_lists_every_file])
+def test_the_architecture_page_agrees_with_the_tree(rule):
+    assert list(rule(PAGE, PACKAGE)) == []
 
 
 def test_a_page_that_names_what_is_gone_is_noticed(tmp_path):
-    page = tmp_path / "house.md"
+    page = tmp_path / "page.md"
     page.write_text("`memory/gone.pyx`\n`tests/house.py`, `errors.py`, `abi.h`\n`memory/_status.pyx`, `no_such()`\n")
     assert list(house_text.page_names_what_exists(page, PACKAGE)) == [
-        "house.md:1: there is no memory/gone.pyx",
-        "house.md:3: there is no no_such() in memory/_status.pyx",
+        "page.md:1: there is no memory/gone.pyx",
+        "page.md:3: there is no no_such() in memory/_status.pyx",
+    ]
+
+
+def test_a_page_that_leaves_out_a_file_is_noticed(tmp_path):
+    package, page = tmp_path / "mojoview", tmp_path / "page.md"
+    for name in (
+        "__init__.py",
+        "a/__init__.py",
+        "a/x.pyx",
+        "a/x.pxd",
+        "a/x.pyi",
+        "a/y.h",
+        "a/y.pxd",
+        "a/b/z.py",
+        "a/only.pxd",
+    ):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).touch()
+    page.write_text("## `a/`\n`x.pyx`, `y.h`, `only.pxd`\n### `a/b/`\n`z.py`\n## Words\n`x.c`\n")
+    assert list(house_text.page_lists_every_file(page, package)) == []
+    page.write_text("## `a/`\n`x.pyx`, `z.py`, `only.pxd`\n" + "more\n" * 10)
+    assert list(house_text.page_lists_every_file(page, package)) == [
+        "a/y.h: not in the section of its folder on page.md",
+        "a/b/z.py: not in the section of its folder on page.md",
+        "page.md: a/ has no file z.py",
+        "page.md: the section of a/ has 11 lines, more than 10",
     ]
 
 
