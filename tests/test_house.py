@@ -45,7 +45,7 @@ PLANTS = {
         ("frames/__init__.py", "\nimport mojoview\n"),
         ("views/dispatch.py", "\nfrom . import _view as v\n"),
         ("calls/signature.py", "\nfrom mojoview import view\n"),
-        ("views/_acquire.pyx", "\ndef g():\n    from mojoview.kernels import (\n        sum,\n    )\n"),
+        ("views/_construct.pyx", "\ndef g():\n    from mojoview.kernels import (\n        sum,\n    )\n"),
         ("views/layout.h", '\n#include "../calls/checks.h"\n'),
         ("memory/_lease.pyx", '\ncdef extern from "views/layout.h":\n    pass\n'),
     ],
@@ -62,7 +62,7 @@ PLANTS = {
         ("views/_view.pyx", "\nREADONLY = 1  # MV_READONLY\n"),
     ],
     house.one_caller_of_get_buffer: [
-        ("views/_acquire.pyx", "\nfrom cpython.buffer cimport PyObject_GetBuffer\n"),
+        ("views/_construct.pyx", "\nfrom cpython.buffer cimport PyObject_GetBuffer\n"),
         ("views/layout.h", "\nint x(void) { return PyObject_GetBuffer(0, 0, 0); }\n"),
     ],
     house.one_home_of_numpys_c_api: [

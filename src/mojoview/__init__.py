@@ -13,7 +13,6 @@ import typing as _typing
 from mojoview import kernels
 from mojoview._build_config import CONFIG as _CONFIG
 from mojoview._build_config import VERSION as __version__
-from mojoview.calls.asynchrony import make_asynchronous as _make_asynchronous
 from mojoview.calls.signature import Param, Signature
 from mojoview.memory.errors import (
     BorrowError,
@@ -185,12 +184,6 @@ def get_include() -> str:
     return os.path.dirname(os.path.abspath(memory.__file__))
 
 
-def _asynchronous() -> object:
-    from mojoview.flow.asynchronous import futures
-
-    return futures
-
-
 def load_ipython_extension(shell: _typing.Any) -> None:
     """Add the magics `%%mojo` and `%mojo_time` to an IPython shell or notebook; `%load_ext mojoview` calls this.
 
@@ -228,8 +221,25 @@ def __dir__() -> list[str]:
     return sorted(dunders | submodules | set(__all__))
 
 
+def _fill_extension_points() -> None:
+    """Name every function that a lower room calls in a higher one; declared in `memory/extension_points.py`."""
+    from mojoview.memory import extension_points as points
+
+    points.register(points.ARROW_SCHEMA, "mojoview.views.arrow._to_arrow:export_schema")
+    points.register(points.ARROW_ARRAY, "mojoview.views.arrow._to_arrow:export_view")
+    points.register(points.ARROW_DEVICE_ARRAY, "mojoview.views.arrow._to_arrow:export_device_view")
+    points.register(points.CUDA_INTERFACE, "mojoview.views.cuda_interface:interface_of")
+    points.register(points.TO_SERIES, "mojoview.frames.exports.to_pandas:to_series")
+    points.register(points.SUBMIT_CALL, "mojoview.flow.asynchronous.futures:submit")
+    points.register(points.AWAIT_CALL, "mojoview.flow.asynchronous.futures:aio")
+    points.register(points.CANARY, "mojoview.safety.canary:watch")
+    points.register(points.ATTACH_FRAME, "mojoview.frames.shared.shared_frame:attach_frame")
+    points.register(points.RECORDS_TO_TABLE, "mojoview.frames.shared.records:frame_of_records")
+    points.register(points.TABLE_TO_RECORDS, "mojoview.frames.shared.records:records_of_frame")
+
+
+_fill_extension_points()
 if "mojoview-worker" not in _sys._xoptions:
     from mojoview.frames import register as _register
 
     _register()
-_make_asynchronous(_asynchronous)

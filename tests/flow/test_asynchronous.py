@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from safety.hostile import Gate, kernel
 from support.descriptors import open_files
-from support.process import run_code
 
 import mojoview as mv
 from mojoview import kernels
@@ -344,17 +343,6 @@ def test_anyio(backend, gate):
     assert sorted(results) == sorted(
         [BIG[:10].sum(), BIG[:INLINE_MAX_BUILTIN].sum(), *(BIG[: INLINE_MAX_BUILTIN + k].sum() for k in range(20))]
     )
-
-
-def test_kernels_alone_say_what_is_missing():
-    code = (
-        "import sys, types, mojoview\n"
-        "from mojoview.calls import asynchrony; from mojoview.kernels import sum\n"
-        "asynchrony._provider = None\n"
-        "try: sum.submit(b'abc')\n"
-        "except mojoview.KernelError as error: print(error)\n"
-    )
-    assert run_code("-c", code) == "asynchronous calls: import mojoview first, which says how they are made\n"
 
 
 def test_future_type():

@@ -13,7 +13,7 @@ import mojoview as mv
 from mojoview.memory._dtype import as_dtype, dtype_info, dtype_of_code
 from mojoview.memory._lease import live_leases
 from mojoview.memory._status import error_for_status
-from mojoview.views._construct import adopt, same, with_mask
+from mojoview.views._construct import alias, rebind, with_mask
 
 
 class Liar:
@@ -135,8 +135,8 @@ GOOD = [
     ),
     lambda: mv.view(MEMORY).release(),
     lambda: with_mask(mv.view(MASKED.data), mv.view(MASKED.mask)),
-    lambda: same(VIEW, True),
-    lambda: adopt(mv.View.__new__(mv.View), VIEW, pin=MEMORY),
+    lambda: alias(VIEW, True),
+    lambda: rebind(mv.View.__new__(mv.View), VIEW, pin=MEMORY),
     lambda: as_dtype("f4", "x"),
     lambda: dtype_info(F8),
     lambda: dtype_of_code(0, 64),
@@ -193,7 +193,7 @@ BAD = [
     lambda: ODD_VIEW.__array_interface__,
     lambda: VIEW.__reduce_ex__(2),
     mv.View,
-    lambda: adopt(VIEW, VIEW),
+    lambda: rebind(VIEW, VIEW),
     cancelled,
     lambda: with_mask(VIEW, VIEW),
     lambda: VIEW.__array__("no dtype"),

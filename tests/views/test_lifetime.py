@@ -20,7 +20,7 @@ from support.process import run_isolated
 import mojoview as mv
 from mojoview.memory._lease import Lease, live_leases
 from mojoview.memory.errors import ArgumentError, ExportedError, ReleasedError
-from mojoview.views._construct import adopt
+from mojoview.views._construct import rebind
 
 
 def exports_of(exporter: bytearray) -> bool:
@@ -146,7 +146,7 @@ def test_cycles_are_collected_and_their_exports_given_back(consumer):
         class Sub(mv.View):
             pass
 
-        holder.consumer = adopt(Sub.__new__(Sub), view, pin=holder)
+        holder.consumer = rebind(Sub.__new__(Sub), view, pin=holder)
         holder.consumer.itself = holder.consumer
     alive = weakref.ref(holder)
     del holder, view
@@ -372,7 +372,7 @@ def test_adopt_opens_a_subclass_once():
     source = mv.view(np.arange(5))
     pin = Holder()
     alive = weakref.ref(pin)
-    target = adopt(Sub.__new__(Sub), source, pin=pin)
+    target = rebind(Sub.__new__(Sub), source, pin=pin)
     del pin
     assert (target.label, target.shape, type(target)) == ("x", (5,), Sub)
     assert alive() is not None
@@ -380,18 +380,18 @@ def test_adopt_opens_a_subclass_once():
     assert type(part) is mv.View
     for again in (target, part):
         with pytest.raises(ArgumentError, match="fresh"):
-            adopt(again, source)
+            rebind(again, source)
     target.release()
     with pytest.raises(ArgumentError, match="fresh"):
-        adopt(target, source)  # what was released stays so
+        rebind(target, source)  # what was released stays so
     assert alive() is not None  # the part still needs it
     del part, again
     assert alive() is None
     with pytest.raises(ReleasedError):
-        adopt(Sub.__new__(Sub), target)
+        rebind(Sub.__new__(Sub), target)
     for bad in ((None, source), (source, None), (1, 2)):
         with pytest.raises(TypeError):
-            adopt(*bad)
+            rebind(*bad)
 
 
 def test_the_pin_of_a_mask_is_kept_by_whatever_shows_it():
@@ -399,7 +399,7 @@ def test_the_pin_of_a_mask_is_kept_by_whatever_shows_it():
 
     pin = Holder()
     alive = weakref.ref(pin)
-    mask = adopt(mv.View.__new__(mv.View), mv.view(np.zeros(3, bool)), pin=pin)
+    mask = rebind(mv.View.__new__(mv.View), mv.view(np.zeros(3, bool)), pin=pin)
     view = with_mask(mv.view(np.arange(3)), mask)
     del pin, mask
     shown = view.mask

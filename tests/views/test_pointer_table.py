@@ -28,7 +28,7 @@ from mojoview.memory.errors import (
     ReleasedError,
     ShapeError,
 )
-from mojoview.views._construct import on_device
+from mojoview.views._construct import with_device
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])
@@ -153,7 +153,7 @@ DENSE = np.arange(6.0).reshape(2, 3)
         ([DENSE.astype(">f8")], {}, DTypeError, "byte order"),
         ([np.ma.array([1, 2], mask=[0, 1])], {}, MaskError, "view 0 has a mask"),
         ([mv.view(DENSE)], {"writable": True}, ReadOnlyError, "view 0 is read-only"),
-        ([on_device(mv.view(DENSE), 2, 0)], {"to": "descriptors"}, DeviceError, "cuda:0"),
+        ([with_device(mv.view(DENSE), 2, 0)], {"to": "descriptors"}, DeviceError, "cuda:0"),
         ([None], {}, ArgumentError, "view"),
         (3, {}, ArgumentError, "iterable"),
         ([DENSE], {"to": "rows"}, ArgumentError, "'descriptors'"),

@@ -60,9 +60,9 @@ def test_subclasses_carry_their_name():
     class ColumnView(mv.View):
         pass
 
-    from mojoview.views._construct import adopt
+    from mojoview.views._construct import rebind
 
-    column = adopt(ColumnView.__new__(ColumnView), mv.view(np.arange(3)))
+    column = rebind(ColumnView.__new__(ColumnView), mv.view(np.arange(3)))
     assert repr(column).startswith("<ColumnView 3 int64")
     column.release()
     assert repr(column) == "<ColumnView released>"

@@ -9,7 +9,7 @@ from mojoview.calls.call_args cimport mv_desc_from_array, mv_call_args, mv_fast_
 from mojoview.memory.abi cimport (
     MV_ALIGNED, MV_BOOL, MV_C_CONTIGUOUS, MV_F_CONTIGUOUS, MV_FLOAT, MV_INT, MV_MAX_NDIM, MV_READONLY, MV_UINT, mv_desc,
 )
-from mojoview.memory._lease cimport borrow, give_back
+from mojoview.memory._lease cimport get_buffer, release_buffer
 from mojoview.views._view cimport View, view_enter, view_leave
 
 import array
@@ -19,7 +19,7 @@ import numpy as np
 
 from mojoview.memory.errors import ArgumentError, DTypeError
 from mojoview.views import view
-from mojoview.views._protocols import has_accessor
+from mojoview.views._construct import has_accessor
 
 
 cdef extern from "views/layout.h" nogil:
@@ -87,7 +87,7 @@ cdef void release_arguments(mv_call_args *frame) noexcept:
         view_leave(<View>frame.view[k])
         Py_DECREF(<View>frame.view[k])
     for k in range(frame.buffers):
-        give_back(&frame.buffer[k])
+        release_buffer(&frame.buffer[k])
     frame.views = frame.buffers = 0
 
 
@@ -109,14 +109,14 @@ cdef bint get_fast_buffers(const mv_fast_plan *plain, PyObject *const *args, mv_
         if type(obj) is not NDARRAY:
             if not is_plain_exporter(obj):
                 return False
-            borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
+            get_buffer(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
             frame.buffers += 1
     return True
 
 
 cdef inline bint take_buffer(object obj, bint writes, mv_call_args *frame, int at) except -1:
     """False where view() has to look."""
-    borrow(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
+    get_buffer(obj, &frame.buffer[frame.buffers], PyBUF_FULL_RO)
     frame.buffers += 1
     return not (writes and frame.buffer[frame.buffers - 1].readonly) and fill_from_buffer(&frame.buffer[frame.buffers - 1],
                                                                                         frame.args[at])

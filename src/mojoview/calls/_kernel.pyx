@@ -23,10 +23,10 @@ from operator import index
 import numpy as np
 
 from mojoview.calls.arguments import ArgumentPlan, pack_results, with_kernel_message
-from mojoview.calls.asynchrony import calls
 from mojoview.calls.binding import COMPARISONS, bind, call_signature
 from mojoview.calls.signature import Signature, check_signature
 from mojoview.memory.errors import ArgumentError, KernelValueError, ShapeError
+from mojoview.memory.extension_points import AWAIT_CALL, CANARY, SUBMIT_CALL, resolve
 
 
 cdef extern from "Python.h":
@@ -429,9 +429,8 @@ cdef class Kernel:
 
         The kernel, with a Python reference run beside it on a sample of the calls: see `mojoview.safety.canary.watch`.
         """
-        from mojoview.safety.canary import watch
-        return watch(self, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch, promote_after=promote_after,
-                     directory=directory, seed=seed)
+        return resolve(CANARY)(self, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch,
+                               promote_after=promote_after, directory=directory, seed=seed)
 
     @property
     def name(self):
@@ -486,7 +485,7 @@ cdef class Kernel:
         >>> mv.kernels.sum.submit(np.arange(5.0)).result()
         10.0
         """
-        return calls().submit(self, args, options)
+        return resolve(SUBMIT_CALL)(self, args, options)
 
     def aio(self, *args, **options):
         """aio(*args, **options)
@@ -512,7 +511,7 @@ cdef class Kernel:
         >>> asyncio.run(main())
         10.0
         """
-        return calls().aio(self, args, options)
+        return resolve(AWAIT_CALL)(self, args, options)
 
     def __repr__(self):
         return f"<mojoview kernel {self.signature.name}{self.call_signature}>"

@@ -9,12 +9,12 @@ import numpy as np
 
 from mojoview.calls._kernel import Kernel
 from mojoview.calls.arguments import ArgumentPlan
-from mojoview.calls.asynchrony import calls
 from mojoview.calls.binding import call_signature
 from mojoview.calls.signature import Param, Signature
 from mojoview.memory.errors import ArgumentError, DTypeError
+from mojoview.memory.extension_points import AWAIT_CALL, CANARY, SUBMIT_CALL, resolve
 from mojoview.views import View, view
-from mojoview.views._protocols import has_accessor
+from mojoview.views._construct import has_accessor
 
 
 cdef extern from "Python.h":
@@ -186,22 +186,21 @@ cdef class KernelFamily:
         The family, with a Python reference run beside it on a sample of the calls, whatever their dtypes: see
         `mojoview.safety.canary.watch`.
         """
-        from mojoview.safety.canary import watch
-        return watch(self, reference, **options)
+        return resolve(CANARY)(self, reference, **options)
 
     def submit(self, *args, **options):
         """submit(*args, **options)
 
         As `Kernel.submit`; a DTypeError because no kernel takes the arguments is raised by the future.
         """
-        return calls().submit(self, args, options)
+        return resolve(SUBMIT_CALL)(self, args, options)
 
     def aio(self, *args, **options):
         """aio(*args, **options)
 
         As `Kernel.aio`.
         """
-        return calls().aio(self, args, options)
+        return resolve(AWAIT_CALL)(self, args, options)
 
 
 cdef object dtype_of(object obj):

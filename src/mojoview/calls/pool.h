@@ -61,14 +61,14 @@ static inline void mv_job_fail(mv_job *job, int64_t chunk, int64_t word) {
     if (chunk < job->failed) {
         job->failed = chunk;
         job->word = word;
-        mv_put(&job->stop, chunk);
+        mv_store_relaxed(&job->stop, chunk);
     }
     pthread_mutex_unlock(&mv_pool.mutex);
 }
 
 static inline bool mv_job_step(mv_job *job) {
-    int64_t chunk = mv_take_ticket(&job->ticket);
-    if (chunk >= job->chunks || chunk >= mv_peek(&job->stop))
+    int64_t chunk = mv_fetch_add_relaxed(&job->ticket, 1);
+    if (chunk >= job->chunks || chunk >= mv_load_relaxed(&job->stop))
         return false;
     int64_t word = job->task(job->state, chunk);
     if (word)
@@ -188,7 +188,7 @@ static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
             if (pthread_cond_timedwait(&mv_pool.left, &mv_pool.mutex, &until) == 0 || !poll)
                 continue;
             pthread_mutex_unlock(&mv_pool.mutex);
-            bool stop = mv_peek(&job->stop) > 0 && poll(0);
+            bool stop = mv_load_relaxed(&job->stop) > 0 && poll(0);
             if (stop)
                 mv_job_fail(job, -1, MV_E_INTERRUPTED);
             pthread_mutex_lock(&mv_pool.mutex);
@@ -207,8 +207,8 @@ static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
 static inline int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll) {
     mv_job job = {.task = task, .state = state, .chunks = chunks, .failed = chunks};
     int helpers = mv_pool_helpers(threads, chunks);
-    mv_put(&job.ticket, 0);
-    mv_put(&job.stop, chunks);
+    mv_store_relaxed(&job.ticket, 0);
+    mv_store_relaxed(&job.stop, chunks);
     if (helpers > 0) {
         pthread_mutex_lock(&mv_pool.mutex);
         if (!mv_pool.stopped)

@@ -180,12 +180,12 @@ static int64_t whole_chunk(void *state, int64_t i) {
     whole *w = state;
     const int64_t lo = i * MV_CHUNK, hi = w->nest.size - lo < MV_CHUNK ? w->nest.size : lo + MV_CHUNK;
     mv_acc acc = {0}; /* on this thread's own stack: neighbours in `partial` share cache lines */
-    if (mv_peek(&w->decided))
+    if (mv_load_relaxed(&w->decided))
         return 0;
     mv_nest_walk(&w->nest, lo, hi, w->step, &acc);
     w->partial[i] = acc;
     if ((w->op->op == MV_ANY && acc.hits) || (w->op->op == MV_ALL && acc.hits < acc.n))
-        mv_put(&w->decided, 1);
+        mv_store_relaxed(&w->decided, 1);
     return 0;
 }
 

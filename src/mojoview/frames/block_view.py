@@ -13,7 +13,7 @@ from mojoview.frames.labels import ColumnName, abbreviate
 from mojoview.frames.pins import Pin
 from mojoview.memory.errors import DTypeError, MaskError, ZeroCopyError
 from mojoview.views import View, view
-from mojoview.views._construct import adopt
+from mojoview.views._construct import rebind
 
 __all__ = ["BlockView", "block_views", "single_block"]
 
@@ -97,5 +97,5 @@ def _selected_rows(rows: Any, pins: Any, number: int, name: ColumnName) -> Any:
 def _make_block(source: View, logical: Any, pin: Pin, columns: pd.Index) -> BlockView:
     made = BlockView.__new__(BlockView)
     made._logical, made._pin, made.columns = logical, pin, columns
-    adopt(made, source, pin)
+    rebind(made, source, pin)
     return made

@@ -9,7 +9,7 @@ from mojoview.frames.arrow_columns import reopen
 from mojoview.frames.pins import Pin
 from mojoview.views import View
 from mojoview.views import repr as view_repr
-from mojoview.views._construct import adopt
+from mojoview.views._construct import rebind
 
 __all__ = ["ColumnView", "PandasView", "make_column", "open_column"]
 
@@ -118,7 +118,7 @@ def make_column(source: View, logical: Any, pin: Pin | None) -> ColumnView:
     """Make a ColumnView of the source's memory; `pin` is None for a copy."""
     made = ColumnView.__new__(ColumnView)
     made._logical, made._pin = logical, pin
-    adopt(made, source, pin)
+    rebind(made, source, pin)
     return made
 
 

@@ -7,9 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mojoview.frames.accessors import ArrayAccessor, FrameAccessor, IndexAccessor, SeriesAccessor
-from mojoview.frames.shared.records import install as install_records
 from mojoview.memory.errors import AccessorError
-from mojoview.memory.extension_points import ATTACHERS, CONVERTERS
 
 __all__ = ["AccessorDescriptor", "register"]
 
@@ -45,9 +43,6 @@ class AccessorDescriptor:
 
 def register() -> None:
     """Register the accessors of DataFrame, Series, Index and arrays; repeating it changes nothing and does not warn."""
-    install_records()
-    ATTACHERS["frame"] = "mojoview.frames.shared.shared_frame:attach_frame"
-    CONVERTERS["to_series"] = "mojoview.frames.exports.to_pandas:to_series"
     api = pd.api.extensions
     for owner, accessor, announce in (
         (pd.DataFrame, FrameAccessor, api.register_dataframe_accessor),

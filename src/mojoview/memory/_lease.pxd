@@ -12,5 +12,5 @@ cdef class Lease:
 
 cdef Lease lease_buffer(object exporter, object owner, int flags)
 cdef Lease lease_owner(object owner)
-cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1
-cdef void give_back(Py_buffer *buffer) noexcept
+cdef int get_buffer(object exporter, Py_buffer *buffer, int flags) except -1
+cdef void release_buffer(Py_buffer *buffer) noexcept

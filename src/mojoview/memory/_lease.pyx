@@ -9,22 +9,22 @@ from mojoview.memory.errors import ArgumentError
 
 cdef extern from *:
     """
-    static int mv_is_memoryviews(const Py_buffer *buffer) {
+    static int mv_is_of_memoryview(const Py_buffer *buffer) {
         return buffer->obj != NULL && PyMemoryView_Check(buffer->obj);
     }
-    static PyObject *mv_window_on(const Py_buffer *buffer) { return PyMemoryView_FromObject(buffer->obj); }
-    static void mv_look_through(Py_buffer *buffer, PyObject *window) {
+    static PyObject *mv_memoryview_of(const Py_buffer *buffer) { return PyMemoryView_FromObject(buffer->obj); }
+    static void mv_borrow_memoryview_buffer(Py_buffer *buffer, PyObject *window) {
         *buffer = *PyMemoryView_GET_BUFFER(window);
         buffer->obj = NULL; /* no export: nothing to release */
     }
     """
-    bint mv_is_memoryviews(const Py_buffer *buffer)
-    object mv_window_on(const Py_buffer *buffer)
-    void mv_look_through(Py_buffer *buffer, object window)
+    bint mv_is_of_memoryview(const Py_buffer *buffer)
+    object mv_memoryview_of(const Py_buffer *buffer)
+    void mv_borrow_memoryview_buffer(Py_buffer *buffer, object window)
 
 cdef extern from "memory/live_leases.h" nogil:
-    void mv_count_add(int64_t n)
-    int64_t mv_count_read()
+    void mv_live_leases_add(int64_t n)
+    int64_t mv_live_leases_read()
 
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
@@ -40,7 +40,7 @@ cdef class Lease:
 
     def __cinit__(self):
         self.held = False
-        mv_count_add(1)
+        mv_live_leases_add(1)
 
     def __init__(self):
         raise ArgumentError("Lease() is not called by hand: mojoview.view() makes one")
@@ -49,7 +49,7 @@ cdef class Lease:
         if self.held:
             self.held = False
             PyBuffer_Release(&self.buffer)
-        mv_count_add(-1)
+        mv_live_leases_add(-1)
 
     def __repr__(self):
         what = "buffer of" if self.held or self.window is not None else "reference to"
@@ -62,21 +62,21 @@ cdef Lease lease_buffer(object exporter, object owner, int flags):
     PyObject_GetBuffer(exporter, &lease.buffer, flags)
     lease.held = True
     lease.owner = owner
-    if mv_is_memoryviews(&lease.buffer):
-        own_window(lease)
+    if mv_is_of_memoryview(&lease.buffer):
+        rewrap_memoryview(lease)
     return lease
 
 
-cdef int own_window(Lease lease) except -1:
+cdef int rewrap_memoryview(Lease lease) except -1:
     """Trades an export of somebody's memoryview for a memoryview of our own on the same memory.
 
     The collector clears memoryviews in cycles, and before Python 3.13 it did so under the exports that they had: the
     release that follows then reads freed memory. Our own has no exports, and nobody else can release it."""
-    window = mv_window_on(&lease.buffer)
+    window = mv_memoryview_of(&lease.buffer)
     lease.held = False
     PyBuffer_Release(&lease.buffer)
     lease.window = window
-    mv_look_through(&lease.buffer, window)
+    mv_borrow_memoryview_buffer(&lease.buffer, window)
     return 0
 
 
@@ -87,14 +87,14 @@ cdef Lease lease_owner(object owner):
     return lease
 
 
-cdef int borrow(object exporter, Py_buffer *buffer, int flags) except -1:
-    """The exporter's buffer for the length of one call, without a Lease and uncounted: give_back() must follow in the
+cdef int get_buffer(object exporter, Py_buffer *buffer, int flags) except -1:
+    """The exporter's buffer for the length of one call, without a Lease and uncounted: release_buffer() must follow in the
     same function."""
     PyObject_GetBuffer(exporter, buffer, flags)
     return 0
 
 
-cdef void give_back(Py_buffer *buffer) noexcept:
+cdef void release_buffer(Py_buffer *buffer) noexcept:
     PyBuffer_Release(buffer)
 
 
@@ -117,4 +117,4 @@ def live_leases():
     >>> isinstance(live_leases(), int)
     True
     """
-    return mv_count_read()
+    return mv_live_leases_read()

@@ -8,15 +8,15 @@
 typedef _Atomic int64_t mv_atomic;
 
 /* Relaxed: the number alone matters, it publishes no other memory (tickets, flags that only mean "stop soon"). */
-static inline int64_t mv_take_ticket(mv_atomic *counter) {
-    return atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+static inline int64_t mv_fetch_add_relaxed(mv_atomic *counter, int64_t n) {
+    return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static inline int64_t mv_peek(mv_atomic *value) {
+static inline int64_t mv_load_relaxed(mv_atomic *value) {
     return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-static inline void mv_put(mv_atomic *value, int64_t to) {
+static inline void mv_store_relaxed(mv_atomic *value, int64_t to) {
     atomic_store_explicit(value, to, memory_order_relaxed);
 }
 

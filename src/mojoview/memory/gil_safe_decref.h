@@ -1,6 +1,6 @@
 /* Letting go of a Python object from foreign code: on any thread, with the GIL or without, also when Python is gone. */
-#ifndef MOJOVIEW_LETGO_H
-#define MOJOVIEW_LETGO_H
+#ifndef MOJOVIEW_GIL_SAFE_DECREF_H
+#define MOJOVIEW_GIL_SAFE_DECREF_H
 
 #include <Python.h>
 
@@ -15,7 +15,7 @@ static inline int mv_python_runs(void) {
 /* Gives back one reference, and one from the count of consumers where there is a count. While the
  * interpreter shuts down (and after) the object is left alone: it may be half gone, and a thread that
  * waits for the GIL then waits for ever. */
-static inline void mv_let_go(void *object, void *consumers) {
+static inline void mv_decref_any_thread(void *object, void *consumers) {
     if (!mv_python_runs())
         return;
     /* The usual case is a thread that holds the GIL already. PyGILState_Check() would say so of every thread once there

@@ -4,7 +4,7 @@ cimport cython
 
 from mojoview.memory._lease cimport Lease, lease_owner
 from mojoview.memory.abi cimport mv_desc
-from mojoview.views._borrowing cimport take
+from mojoview.views._borrowing cimport enter_borrow
 from mojoview.views._view cimport View, view_enter, view_leave
 
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from mojoview.calls.arguments import CONTAINERS as _CONTAINERS, ArgumentPlan, pa
 from mojoview.calls.binding import bind
 from mojoview.memory.errors import ArgumentError, DTypeError
 from mojoview.views import view
-from mojoview.views._protocols import has_accessor
+from mojoview.views._construct import has_accessor
 
 
 @cython.final
@@ -243,7 +243,7 @@ cdef Lease borrow_all(tuple views):
     for opened in views:
         d = view_enter(opened)
         try:
-            take(opened._lease if opened._lease.borrow is not None else lease, d)
+            enter_borrow(opened._lease if opened._lease.borrow is not None else lease, d)
         finally:
             view_leave(opened)
     return lease

@@ -11,7 +11,7 @@ import numpy as np
 
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
-from mojoview.memory.extension_points import ATTACHERS, target_of
+from mojoview.memory.extension_points import ATTACH_FRAME, load_target, resolve
 from mojoview.sharing.segment import _segment, capacity, segments
 from mojoview.sharing.segment._segment import Segment
 from mojoview.views import View, view
@@ -218,11 +218,13 @@ def attach_kind(segment: Segment) -> Any:
     kind = segment.facts["kind"]
     if kind == _segment.ARRAY:
         return SharedArray(segment)
-    how = _KINDS.get(kind) or ATTACHERS.get(_segment.KINDS.get(kind, ""))
+    if kind == _segment.FRAME:
+        return resolve(ATTACH_FRAME)(segment)
+    how = _KINDS.get(kind)
     if how is None:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
-    return target_of(how)(segment)
+    return load_target(how)(segment)
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:

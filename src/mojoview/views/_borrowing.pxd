@@ -4,4 +4,4 @@ from mojoview.memory._lease cimport Lease
 
 cdef bint checking  # whether new views are checked
 
-cdef int take(Lease lease, const mv_desc *d) except -1
+cdef int enter_borrow(Lease lease, const mv_desc *d) except -1

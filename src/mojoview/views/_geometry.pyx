@@ -1,16 +1,21 @@
 """Shapes, strides and indices as they come from Python: read, checked, and applied to a descriptor. Knows no View."""
 
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
+)
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint64_t
 
-from mojoview.memory.abi cimport MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM, mv_desc
+from mojoview.memory.abi cimport (
+    MV_C_CONTIGUOUS, MV_F_CONTIGUOUS, MV_HAS_MASK, MV_MASK_BITS, MV_MAX_NDIM, MV_READONLY, mv_desc,
+)
 
 import operator
 
 import numpy as np
 
 from mojoview.memory.errors import (
-    ArgumentError, IndexingError, InterfaceError, LayoutError, MaskError, ShapeError, ZeroCopyError,
+    ArgumentError, IndexingError, InterfaceError, LayoutError, MaskError, ReadOnlyError, ShapeError, ZeroCopyError,
 )
 
 
@@ -71,7 +76,7 @@ cdef int read_geometry(object sizes, object steps, int64_t item, int64_t *shape,
     return ndim
 
 
-cdef int narrow(mv_desc *d, object key) except -1:
+cdef int apply_index(mv_desc *d, object key) except -1:
     """Applies a basic index (integers, slices, Ellipsis, None) to a descriptor; size and flags are left to be
     derived."""
     cdef mv_desc whole = d[0]
@@ -151,7 +156,7 @@ cdef int dimensions_held(const mv_desc *d) noexcept:
     return MV_MAX_NDIM if not d.flags & MV_HAS_MASK else 1 if d.flags & MV_MASK_BITS else 2
 
 
-cdef int turn(mv_desc *d) noexcept:
+cdef int transpose(mv_desc *d) noexcept:
     """The dimensions in reverse order."""
     cdef int k, n = d.ndim
     for k in range(n // 2):
@@ -162,7 +167,7 @@ cdef int turn(mv_desc *d) noexcept:
     return 0
 
 
-cdef int fold(mv_desc *d, tuple shape) except -1:
+cdef int apply_shape(mv_desc *d, tuple shape) except -1:
     """The same elements in C order with another shape; ZeroCopyError where the strides do not allow it."""
     cdef int64_t sizes[8]
     cdef int64_t strides[8]
@@ -224,6 +229,42 @@ cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1:
         raise ShapeError(f"reshape: {size} elements do not fill the shape {int64_tuple(sizes, ndim)}"
                          + (f" with dimension {unknown} open" if unknown >= 0 else ""))
     return ndim
+
+
+cdef int fill_buffer(Py_buffer *buffer, mv_desc *d, bytes format, object dtype, int flags) except -1:
+    """Fills all but `obj`. The pointers lead into the descriptor and the format, which must live as long as the
+    export."""
+    cdef str wanted = None
+    if flags & PyBUF_FORMAT and format is None:
+        hint = "view.cast('i8') for the integers" if dtype.kind in "Mm" else "its fields"
+        raise ZeroCopyError(f"the buffer protocol has no code for dtype {dtype}; use {hint}, or np.asarray(view), "
+                            "which keeps the dtype")
+    if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
+        raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
+    if not d.flags & MV_C_CONTIGUOUS and (asks(flags, PyBUF_C_CONTIGUOUS) or not asks(flags, PyBUF_STRIDES)):
+        wanted = "C order"
+    elif not d.flags & MV_F_CONTIGUOUS and asks(flags, PyBUF_F_CONTIGUOUS):
+        wanted = "Fortran order"
+    elif not d.flags & (MV_C_CONTIGUOUS | MV_F_CONTIGUOUS) and asks(flags, PyBUF_ANY_CONTIGUOUS):
+        wanted = "contiguous memory"
+    if wanted is not None:
+        raise LayoutError(f"buffer export: the consumer needs {wanted}, got strides {int64_tuple(d.strides, d.ndim)} "
+                          f"of shape {int64_tuple(d.shape, d.ndim)}")
+    buffer.buf = d.data
+    buffer.len = d.size * <int64_t>d.itemsize
+    buffer.itemsize = d.itemsize
+    buffer.readonly = (d.flags & MV_READONLY) != 0
+    buffer.ndim = d.ndim if flags & PyBUF_ND else 1  # without a shape: a row of bytes, as memoryview and bytes say
+    buffer.format = <char *>format if flags & PyBUF_FORMAT else NULL
+    buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
+    buffer.strides = <Py_ssize_t *>d.strides if asks(flags, PyBUF_STRIDES) and d.ndim else NULL
+    buffer.suboffsets = NULL
+    buffer.internal = NULL
+    return 0
+
+
+cdef inline bint asks(int flags, int request) noexcept:
+    return flags & request == request  # requests are several bits, which share some
 
 
 cdef tuple int64_tuple(const int64_t *values, int n):

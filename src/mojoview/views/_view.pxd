@@ -23,4 +23,4 @@ cdef inline void view_leave(View self) noexcept:
 
 cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
                     bint readonly)
-cdef View cut(View parent)
+cdef View alias_of(View parent)

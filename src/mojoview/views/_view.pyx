@@ -8,14 +8,13 @@ from libc.string cimport memset
 from mojoview.memory.abi cimport (
     MV_ABI_VERSION, MV_DEVICE_MASK, MV_HAS_MASK, MV_MASK_BITS, MV_READONLY, mv_desc,
 )
-from mojoview.memory._lease cimport Lease, lease_buffer
+from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.views cimport _borrowing
 from mojoview.views._bits cimport make_bits
 from mojoview.views.dlpack._to_dlpack cimport capsule_of, check_export, device_of, exports_plainly
-from mojoview.views._buffer cimport fill_buffer
-from mojoview.views._geometry cimport fold, int64_tuple, narrow, resize_items, turn
+from mojoview.views._geometry cimport apply_index, apply_shape, fill_buffer, int64_tuple, resize_items, transpose
 from mojoview.views._window cimport (
-    Window, check_exportable, check_host, descriptor, drop_mask, fill, finish, open_store, set_dtype,
+    Window, check_exportable, check_host, copy_fields, derive_flags, descriptor, drop_mask, open_store, set_dtype,
 )
 from mojoview.views.bits cimport mv_bit
 
@@ -23,8 +22,10 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
 from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError
-from mojoview.memory.extension_points import CONVERTERS, target_of
-from mojoview.views.array import assign, converted
+from mojoview.memory.extension_points import (
+    ARROW_ARRAY, ARROW_DEVICE_ARRAY, ARROW_SCHEMA, CUDA_INTERFACE, TO_SERIES, resolve,
+)
+from mojoview.views.array import aligned_copy, assign, converted
 
 
 cdef extern from "views/layout.h" nogil:
@@ -113,7 +114,7 @@ cdef class View(Window):
     @property
     def data(self):
         """The same window without its mask."""
-        cdef View other = cut(self)
+        cdef View other = alias_of(self)
         drop_mask(other)
         return other
 
@@ -123,9 +124,9 @@ cdef class View(Window):
         cdef View other
         if isinstance(key, (str, list)):
             return field(self, key)
-        other = cut(self)
-        narrow(other.desc, key)
-        finish(other)
+        other = alias_of(self)
+        apply_index(other.desc, key)
+        derive_flags(other)
         return other if other.desc.ndim or is_partial(key) else scalar(other)
 
     def __setitem__(self, key, value):
@@ -148,9 +149,9 @@ cdef class View(Window):
     @property
     def T(self):
         """The same memory with the dimensions in reverse order."""
-        cdef View other = cut(self)
-        turn(other.desc)
-        finish(other)
+        cdef View other = alias_of(self)
+        transpose(other.desc)
+        derive_flags(other)
         return other
 
     def reshape(self, *shape):
@@ -187,9 +188,9 @@ cdef class View(Window):
         >>> mv.view(np.arange(12)).reshape(3, -1).shape
         (3, 4)
         """
-        cdef View other = cut(self)
-        fold(other.desc, shape)
-        finish(other)
+        cdef View other = alias_of(self)
+        apply_shape(other.desc, shape)
+        derive_flags(other)
         return other
 
     def to_series(self, *, index=None, name=None):
@@ -197,7 +198,7 @@ cdef class View(Window):
 
         A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`.
         """
-        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
+        return resolve(TO_SERIES)(self, index=index, name=name)
 
     def cast(self, dtype):
         """cast(dtype)
@@ -235,11 +236,11 @@ cdef class View(Window):
         """
         new = as_dtype(dtype, "cast")
         dtype_info(new)
-        cdef View other = cut(self)
+        cdef View other = alias_of(self)
         resize_items(other.desc, new)
         set_dtype(other, new)
         other._arrow = None
-        finish(other)
+        derive_flags(other)
         return other
 
     # -- protocols out ------------------------------------------------------------------------------------------------
@@ -280,9 +281,8 @@ cdef class View(Window):
         if descriptor(self).flags & MV_DEVICE_MASK == 0:
             raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the "
                                 "buffer protocol")
-        from mojoview.views.cuda_interface import interface_of
         self._exposed = True
-        return interface_of(self, self._stream)
+        return resolve(CUDA_INTERFACE)(self, self._stream)
 
     def __dlpack_device__(self):
         """__dlpack_device__()
@@ -342,7 +342,7 @@ cdef class View(Window):
 
         The Arrow type of the view as a capsule; see `__arrow_c_array__`.
         """
-        return arrow_exports().export_schema(self)
+        return resolve(ARROW_SCHEMA)(self)
 
     def __arrow_c_array__(self, requested_schema=None):
         """__arrow_c_array__(requested_schema=None)
@@ -370,14 +370,14 @@ cdef class View(Window):
         Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Interface". Thread safety: any
         thread.
         """
-        return arrow_exports().export_view(self, requested_schema)
+        return resolve(ARROW_ARRAY)(self, requested_schema)
 
     def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
         """__arrow_c_device_array__(requested_schema=None, **kwargs)
 
         As `__arrow_c_array__`, in the structure that names the device: the host.
         """
-        return arrow_exports().export_device_view(self, requested_schema, kwargs)
+        return resolve(ARROW_DEVICE_ARRAY)(self, requested_schema, kwargs)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -398,17 +398,17 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
         d.strides[k] = strides[k]
     d.flags = MV_READONLY if readonly else 0
     set_dtype(self, dtype)
-    finish(self)
+    derive_flags(self)
     if _borrowing.checking:
-        _borrowing.take(lease, d)
+        _borrowing.enter_borrow(lease, d)
     self._lease = lease
     return self
 
 
-cdef View cut(View parent):
+cdef View alias_of(View parent):
     """A second view on the same lease, ready to be narrowed."""
     cdef View self = View.__new__(View)
-    fill(self, parent)
+    copy_fields(self, parent)
     return self
 
 
@@ -418,7 +418,7 @@ cdef object to_array(View self):
     if self._format is not None:
         array = np.asarray(self)
         return array if array.dtype is self._dtype else array.view(self._dtype)  # np.record, long long, metadata
-    cdef View region = cut(self)
+    cdef View region = alias_of(self)
     cdef mv_desc *d = region.desc
     shape, strides = int64_tuple(d.shape, d.ndim), int64_tuple(d.strides, d.ndim)
     mv_extent(d.ndim, d.shape, d.strides, d.itemsize, &low, &high)
@@ -427,32 +427,27 @@ cdef object to_array(View self):
     d.shape[0] = high - low
     d.strides[0] = 1
     set_dtype(region, BYTE)
-    finish(region)
+    derive_flags(region)
     region._exposed = True  # np.ndarray keeps the object and not the export: to release it must not free the memory
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
 
 
 cdef View duplicate(View source):
     """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
-    from mojoview.views._view_function import view
-    cdef View other = view(source, copy="always", writable=True)
+    cdef int64_t shape[8]
+    cdef int64_t strides[8]
+    cdef int k
+    array = aligned_copy(to_array(source))
+    for k in range(array.ndim):
+        shape[k] = array.shape[k]
+        strides[k] = array.strides[k]
+    cdef uintptr_t address = array.ctypes.data
+    cdef View other = make_view(lease_owner(array), <void *>address, array.ndim, shape, strides, array.dtype, False)
     other.desc.dtype_code = source.desc.dtype_code
     other.desc.dtype_bits = source.desc.dtype_bits
     other.desc.dtype_lanes = source.desc.dtype_lanes
     other.desc.logical = source.desc.logical
     return other
-
-
-cdef object _arrow_export = None
-
-
-cdef object arrow_exports():
-    """The module that exports to Arrow, imported when first used: it knows views."""
-    global _arrow_export
-    if _arrow_export is None:
-        from mojoview.views.arrow import _to_arrow as module
-        _arrow_export = module
-    return _arrow_export
 
 
 # -- elements and fields ----------------------------------------------------------------------------------------------
@@ -477,10 +472,10 @@ cdef object scalar(View self):
 
 cdef View field(View self, object name):
     """A field of a record view, or several of them as a narrower record."""
-    cdef View other = cut(self)
+    cdef View other = alias_of(self)
     dtype, offset = field_of(other._dtype, name)
     if other.desc.size:
         other.desc.data = <char *>other.desc.data + <int64_t>offset
     set_dtype(other, dtype)
-    finish(other)
+    derive_flags(other)
     return other

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mojoview.views._acquire import from_array
-from mojoview.views.dispatch import open_any
+from mojoview.views._construct import from_array
+from mojoview.views.dispatch import open_slow
 
 cdef type ndarray = np.ndarray
 
@@ -57,4 +57,4 @@ def view(obj, *, writable=False, copy="never"):
     """
     if type(obj) is ndarray and writable is False and type(copy) is str and copy == "never":
         return from_array(obj, False)
-    return open_any(obj, writable, copy)
+    return open_slow(obj, writable, copy)

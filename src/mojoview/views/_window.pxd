@@ -22,8 +22,8 @@ cdef class Window:
 
 cdef int raise_released() except -1
 cdef int set_dtype(Window self, object dtype) except -1
-cdef int finish(Window self) except -1
-cdef int fill(Window self, Window source) except -1
+cdef int derive_flags(Window self) except -1
+cdef int copy_fields(Window self, Window source) except -1
 cdef void drop_mask(Window self) noexcept
 cdef int check_host(Window self, str operation) except -1
 cdef int check_exportable(Window self, str protocol) except -1

@@ -225,14 +225,14 @@ cdef int set_sub_array(Window self, object base, tuple sizes) except -1:
     return set_dtype(self, base)
 
 
-cdef int finish(Window self) except -1:
+cdef int derive_flags(Window self) except -1:
     """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
     if mv_desc_derive(self.desc, self._alignment) < 0:
         raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
     return 0
 
 
-cdef int fill(Window self, Window source) except -1:
+cdef int copy_fields(Window self, Window source) except -1:
     cdef mv_desc *d = descriptor(source)  # read now: the allocation before may have run a finalizer that released it
     open_store(self)[0] = d[0]
     self._lease = source._lease

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, IndexingError, MojoViewError, RangeError, ZeroCopyError
 
-__all__ = ["assign", "converted"]
+__all__ = ["aligned_copy", "assign", "converted"]
+
+
+def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy in C or Fortran order whose first element lies on a 64-byte boundary, for vector units."""
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    raw = np.empty(array.nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    copy: NDArray[Any] = (
+        raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+        if array.size and array.itemsize
+        else np.empty(array.shape, array.dtype, order=order)
+    )
+    copy[...] = array
+    return copy
 
 
 def assign(array: NDArray[Any], key: Any, value: Any) -> None:

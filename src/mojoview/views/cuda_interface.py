@@ -7,8 +7,8 @@ from typing import Any
 
 from mojoview.memory.errors import ArgumentError, InterfaceError, MaskError, StreamError
 from mojoview.views import _construct
-from mojoview.views.interface import from_interface
 from mojoview.views._view import View
+from mojoview.views.interface import from_interface
 
 __all__ = ["from_cuda_interface", "interface_of"]
 
@@ -61,7 +61,7 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     stream = _stream(what, interface.get("stream"))
     device_id = _device_id(owner)
     values = from_interface(owner, {**interface, "version": 3, "mask": None}, writable, _PROTOCOL)
-    values = _construct.on_device(values, _CUDA, device_id, stream)
+    values = _construct.with_device(values, _CUDA, device_id, stream)
     mask = interface.get("mask")
     return values if mask is None else _with_mask(what, values, mask)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmap import mmap
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -20,19 +20,27 @@ from mojoview.memory.errors import (
     ZeroCopyError,
 )
 from mojoview.views import _construct
-from mojoview.views._acquire import from_address, from_array, from_buffer, from_region
+from mojoview.views._construct import (
+    from_address,
+    from_array,
+    from_buffer,
+    from_region,
+    has_accessor,
+    protocol_of,
+)
+from mojoview.views._view import View
+from mojoview.views.array import aligned_copy
 from mojoview.views.arrow._from_arrow import from_arrow
+from mojoview.views.arrow.chunked import in_place, open_import
 from mojoview.views.cuda_interface import from_cuda_interface
 from mojoview.views.dlpack._from_dlpack import from_dlpack
 from mojoview.views.interface import from_interface
-from mojoview.views._protocols import has_accessor, protocol_of
-from mojoview.views._view import View
 from mojoview.views.mapped import check_mapping
 
-__all__ = ["from_ptr", "open_any"]
+__all__ = ["from_ptr", "open_slow"]
 
 
-def open_any(obj: Any, writable: Any, copy: Any) -> View:
+def open_slow(obj: Any, writable: Any, copy: Any) -> View:
     """`view()` of whatever is no plain ndarray to be shared for reading; see there."""
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
@@ -113,12 +121,13 @@ def _share(obj: Any, writable: bool) -> View:
     if isinstance(obj, View):
         if writable and obj.readonly:
             raise ReadOnlyError("view(View, writable=True): the view is read-only")
-        return _construct.same(obj, not writable)
+        return _construct.alias(obj, not writable)
     protocol = protocol_of(obj)
     if protocol == "pandas":
         return _share_pandas(obj, writable, "never")
     if protocol == "arrow":
-        return from_arrow(obj, writable)  # type: ignore[no-any-return]
+        found = from_arrow(obj, writable)
+        return found if isinstance(found, View) else open_import(found, obj)
     if protocol == "dlpack":
         return from_dlpack(obj, writable)
     try:
@@ -193,7 +202,7 @@ def _duplicate(obj: Any, writable: bool) -> View:
             if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
                 raise
         else:  # not through NumPy, which turns integers with nulls into floats
-            return _duplicate(shared if isinstance(shared, View) else _in_place(shared), writable)
+            return _duplicate(shared if isinstance(shared, View) else in_place(shared), writable)
     try:
         array = np.asarray(obj)
     except MojoViewError:
@@ -201,27 +210,7 @@ def _duplicate(obj: Any, writable: bool) -> View:
     except Exception as error:
         raise ArgumentError(f"view({type(obj).__name__}): NumPy makes no array of it ({error})") from error
     dtype_info(array.dtype)  # refuses references in our own words
-    return from_array(_aligned_copy(array), writable)
-
-
-def _in_place(shared: Any) -> View:
-    from mojoview.views.arrow.arrays import in_place
-
-    return in_place(shared)
-
-
-def _aligned_copy(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
-    """A copy in native memory order whose first element lies on a 64-byte boundary, as vector units like it."""
-    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    raw = np.empty(array.nbytes + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    copy: ndarray[Any, Any] = (
-        raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
-        if array.size and array.itemsize
-        else np.empty(array.shape, array.dtype, order=order)
-    )
-    copy[...] = array
-    return copy
+    return from_array(aligned_copy(array), writable)
 
 
 def _flag(what: str, value: Any) -> bool:

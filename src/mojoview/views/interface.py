@@ -8,7 +8,7 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info
 from mojoview.memory.errors import ArgumentError, InterfaceError, MaskError, MojoViewError, ReadOnlyError
-from mojoview.views import _acquire
+from mojoview.views import _construct
 from mojoview.views._view import View
 
 __all__ = ["from_interface"]
@@ -68,7 +68,7 @@ def _read(owner: object, interface: Any, writable: bool) -> View:
     dtype = _dtype(interface["typestr"], interface.get("descr"))
     shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
     if not isinstance(data, tuple):
-        return _acquire.from_region(
+        return _construct.from_region(
             owner if data is None else data, owner, interface.get("offset", 0), shape, strides, dtype, writable
         )
     if len(data) != 2:
@@ -76,7 +76,7 @@ def _read(owner: object, interface: Any, writable: bool) -> View:
     address, readonly = data
     if writable and readonly:
         raise ReadOnlyError("writable=True, but the description says read-only")
-    return _acquire.from_address(address, owner, shape, strides, dtype, not writable)
+    return _construct.from_address(address, owner, shape, strides, dtype, not writable)
 
 
 def _dtype(typestr: Any, descr: Any) -> np.dtype[Any]:

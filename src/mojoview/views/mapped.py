@@ -12,7 +12,7 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info
 from mojoview.memory.errors import AlignmentError, ArgumentError, DTypeError, InterfaceError, MappingError
-from mojoview.views._acquire import from_region
+from mojoview.views._construct import from_region
 from mojoview.views._view import View
 
 __all__ = ["check_mapping", "map_file"]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mojoview.views._view import View
+from typing import Any
 
 __all__ = ["facts", "html", "text"]
 
 
-def facts(view: View) -> dict[str, str]:
+def facts(view: Any) -> dict[str, str]:
     """What a person wants to know of a view, in order."""
     order = "C" if view.contiguous else "F" if view.f_contiguous else "strided"
     owner = view.owner
@@ -28,7 +25,7 @@ def facts(view: View) -> dict[str, str]:
     }
 
 
-def text(view: View) -> str:
+def text(view: Any) -> str:
     name = type(view).__name__
     if view.closed:
         return f"<{name} released>"
@@ -40,7 +37,7 @@ def text(view: View) -> str:
     )
 
 
-def html(view: View) -> str:
+def html(view: Any) -> str:
     name = type(view).__name__
     if view.closed:
         return f"<div class='mojoview'><b>{escape(name)}</b> released</div>"

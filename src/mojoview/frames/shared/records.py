@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from mojoview.memory.errors import ArgumentError, ColumnError, RangeError
-from mojoview.sharing.ring import tables
 
-__all__ = ["frame_of_records", "install", "records_of_frame", "write_table"]
+__all__ = ["frame_of_records", "records_of_frame", "write_table"]
 
 
 def frame_of_records(records: np.ndarray[Any, Any]) -> pd.DataFrame:
@@ -135,8 +134,3 @@ class _ParquetWriter:
 
 def _same(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
     return bool(np.all((left == right) | ((left != left) & (right != right))))
-
-
-def install() -> None:
-    """Register the conversions that rings call."""
-    tables.install(frame_of_records, records_of_frame)

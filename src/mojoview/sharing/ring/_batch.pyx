@@ -18,7 +18,7 @@ import numpy as np
 from mojoview.memory.errors import (
     AllocationError, ArgumentError, ExportedError, IndexingError, ReadOnlyError, ReleasedError, ShapeError,
 )
-from mojoview.sharing.ring.tables import make_frame
+from mojoview.memory.extension_points import RECORDS_TO_TABLE, resolve
 
 BYTES = np.dtype("u1")
 HEADERS = np.dtype({
@@ -159,7 +159,7 @@ cdef class Batch:
         """
         if self.dtype is None:
             raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
-        return make_frame(self.records)
+        return resolve(RECORDS_TO_TABLE)(self.records)
 
     def release(self):
         """release()
@@ -285,7 +285,7 @@ cdef class Frame:
         held(self.batch)
         if self.batch.dtype is None:
             raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
-        return make_frame(np.frombuffer(self, self.batch.dtype))
+        return resolve(RECORDS_TO_TABLE)(np.frombuffer(self, self.batch.dtype))
 
     def __len__(self):
         return info_of(self).length

@@ -21,7 +21,7 @@ from mojoview.memory.errors import (
     ArgumentError, Busy, DTypeError, ExportedError, LayoutError, MojoViewError, NotOwnerError, PeerGone, RingFull,
     ShapeError, WaitTimeout,
 )
-from mojoview.sharing.ring.tables import make_records
+from mojoview.memory.extension_points import TABLE_TO_RECORDS, resolve
 from mojoview.sharing.segment._segment import lock_byte
 from mojoview.views import view as view_of
 

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from mojoview.memory._lease cimport Lease, borrow, give_back, lease_buffer
+from mojoview.memory._lease cimport Lease, get_buffer, release_buffer, lease_buffer
 from mojoview.sharing.segment._publication cimport Published, mv_wake_readers
 from mojoview.sharing.segment._segment cimport MV_KIND_STATE, Segment
 from mojoview.sharing.state.latch cimport (
@@ -338,14 +338,14 @@ cdef class State(Published):
         cdef int status = MV_LATCH_BUSY
         self.check_open("read_into()")
         try:
-            borrow(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
+            get_buffer(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
         except Exception as error:  # whatever the exporter says: no buffer, not writable, not contiguous
             wrong = ArgumentError if isinstance(error, TypeError) else LayoutError
             raise wrong(f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})") from error
         nbytes = buffer.len
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
-        give_back(&buffer)
+        release_buffer(&buffer)
         if <uint64_t>nbytes != self.latch.bytes:
             raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {nbytes}")
         if status < 0:  # the writer laps us: to yield to it takes a lease

@@ -18,7 +18,7 @@ from mojoview.views.arrow.c_data cimport (
 )
 
 from mojoview.memory.errors import DeviceError, InterfaceError, MojoViewError, ReadOnlyError, ZeroCopyError
-from mojoview.views.arrow.format import ArrowNode, ArrowType, buffer_count, child_count, fixed_dtype
+from mojoview.views.arrow.format import ArrowChunks, ArrowNode, ArrowType, buffer_count, child_count, fixed_dtype
 
 cdef enum:
     MAX_DEPTH = 64  # of nested types, as in Arrow's own implementations
@@ -38,7 +38,7 @@ cdef class ArrayLease(Lease):
 def from_arrow(obj, bint writable):
     """from_arrow(obj, writable)
 
-    A view of what an object exports by Arrow's PyCapsule interface.
+    Read what an object exports by Arrow's PyCapsule interface.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def from_arrow(obj, bint writable):
 
     Returns
     -------
-    View, ArrowView or ChunkedView
-        A `View` for items that have their bytes in place, a small class of `mojoview.views.arrow.arrays` for all other types,
-        a `ChunkedView` for a stream, which is read to its end. All borrow the memory and hold the producer's structures
-        until the last view is gone.
+    View, ArrowNode or ArrowChunks
+        A `View` of items that have their bytes in place, an `ArrowNode` for all other types, `ArrowChunks` for a
+        stream, which is read to its end; `open_import()` of `chunked.py` makes views of the last two. All borrow the
+        memory and hold the producer's structures until the last view is gone.
 
     Raises
     ------
@@ -116,7 +116,7 @@ cdef object import_pair(str what, obj, schema_capsule, array_capsule):
     cdef ArrayLease lease = move_array(obj, array)
     if plain is not None:
         return plain_view(what, plain, lease)
-    return open_node(read_array(what, &lease.array, kind, lease))
+    return read_array(what, &lease.array, kind, lease)
 
 
 cdef int check_device(str what, int32_t device_type) except -1:
@@ -131,11 +131,6 @@ cdef ArrayLease move_array(owner, mv_arrow_array *array):
     memcpy(&lease.array, array, sizeof(mv_arrow_array))
     array.release = NULL
     return lease
-
-
-cdef object open_node(node):
-    from mojoview.views.arrow.arrays import open_node as opened
-    return opened(node)
 
 
 # -- the short way: items that have their bytes in place ---------------------------------------------------------------
@@ -311,7 +306,6 @@ cdef class StreamLease:
 
 
 cdef object import_stream(str what, obj, capsule):
-    from mojoview.views.arrow.chunked import ChunkedView
     cdef StreamLease held = StreamLease.__new__(StreamLease)
     cdef mv_arrow_stream *stream
     cdef mv_arrow_device_stream *device
@@ -331,8 +325,8 @@ cdef object import_stream(str what, obj, capsule):
     kind = read_stream_type(what, held)
     chunks = []
     while (lease := next_chunk(what, held, obj)) is not None:
-        chunks.append(open_node(read_array(what, &(<ArrayLease>lease).array, kind, <ArrayLease>lease)))
-    return ChunkedView(chunks, kind, owner=obj)
+        chunks.append(read_array(what, &(<ArrayLease>lease).array, kind, <ArrayLease>lease))
+    return ArrowChunks(kind, tuple(chunks))
 
 
 cdef object read_stream_type(str what, StreamLease held):

@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 from typing import Any, final
 
-from mojoview.views.arrow.format import ArrowCoded, ArrowNode, ArrowRecord, ArrowType
 from mojoview.views._view import View
+from mojoview.views.arrow.format import ArrowCoded, ArrowNode, ArrowRecord, ArrowType
 
 @final
 class StreamSource: ...

@@ -21,7 +21,7 @@ from mojoview.views.arrow.c_data cimport (
     mv_arrow_stream,
 )
 from mojoview.views.bits cimport mv_bits_pack, mv_has_nat, mv_validity
-from mojoview.views.dlpack.dlpack cimport mv_let_go
+from mojoview.views.dlpack.dlpack cimport mv_decref_any_thread
 
 import numpy as np
 
@@ -90,8 +90,8 @@ cdef void release_array(mv_arrow_array *array) noexcept nogil:
     array.release = NULL
     free(block)
     if extra is not NULL:
-        mv_let_go(extra, NULL)
-    mv_let_go(holder, consumers)
+        mv_decref_any_thread(extra, NULL)
+    mv_decref_any_thread(holder, consumers)
 
 
 cdef SchemaBlock *new_schema(mv_arrow_schema *out, int64_t n_children, bytes format, bytes name, bytes metadata,
@@ -557,7 +557,7 @@ cdef const char *stream_error(mv_arrow_stream *stream) noexcept nogil:
 
 cdef void stream_release(mv_arrow_stream *stream) noexcept nogil:
     stream.release = NULL
-    mv_let_go(stream.private_data, NULL)
+    mv_decref_any_thread(stream.private_data, NULL)
 
 
 cdef int device_stream_schema(mv_arrow_device_stream *stream, mv_arrow_schema *out) noexcept nogil:
@@ -577,4 +577,4 @@ cdef const char *device_stream_error(mv_arrow_device_stream *stream) noexcept no
 
 cdef void device_stream_release(mv_arrow_device_stream *stream) noexcept nogil:
     stream.release = NULL
-    mv_let_go(stream.private_data, NULL)
+    mv_decref_any_thread(stream.private_data, NULL)

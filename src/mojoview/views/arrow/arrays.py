@@ -22,12 +22,13 @@ from mojoview.memory.errors import (
     ReleasedError,
     ZeroCopyError,
 )
-from mojoview.memory.extension_points import CONVERTERS, target_of
+from mojoview.memory.extension_points import TO_SERIES, resolve
+from mojoview.views._bits import Bits
+from mojoview.views._construct import from_array
+from mojoview.views._view import View
 from mojoview.views.arrow import _from_arrow, _to_arrow
 from mojoview.views.arrow.elements import element_index, window
 from mojoview.views.arrow.format import ArrowNode, fixed_dtype
-from mojoview.views._bits import Bits
-from mojoview.views._view import View
 
 __all__ = [
     "ArrowView",
@@ -169,7 +170,7 @@ class ArrowView:
 
     def to_series(self, *, index: Any = None, name: Any = None) -> Any:
         """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
-        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
+        return resolve(TO_SERIES)(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _to_arrow.export_type(self._node.type)
@@ -558,32 +559,8 @@ def open_node(node: ArrowNode) -> Any:
     return found(node)
 
 
-def in_place(shared: Any) -> View:
-    """A plain `View` of an Arrow import, with a copy where its items are bits or in chunks.
-
-    Raises
-    ------
-    ZeroCopyError
-        No copy would put the items in place either.
-    """
-    from mojoview.views.arrow.chunked import ChunkedView
-
-    if isinstance(shared, View):
-        return shared
-    if isinstance(shared, ChunkedView):
-        return shared.combine()
-    if isinstance(shared, BooleanView):
-        return shared.unpack()
-    raise ZeroCopyError(
-        f"view({type(shared).__name__}, copy=...): elements of Arrow type {shared.arrow_format!r} have no fixed width; "
-        "take its parts"
-    )
-
-
 def _owned(array: Any) -> View:
-    from mojoview.views._view_function import view
-
-    return view(array)
+    return from_array(array, False)
 
 
 def _decode(data: View, text: bool, index: int) -> str | bytes:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory.errors import ArgumentError, DTypeError, ZeroCopyError
-from mojoview.memory.extension_points import CONVERTERS, target_of
-from mojoview.views.arrow import _to_arrow
-from mojoview.views import _construct
-from mojoview.views.arrow.elements import element_index, window
-from mojoview.views.arrow.format import ArrowType, fixed_dtype, format_of
+from mojoview.memory.extension_points import TO_SERIES, resolve
+from mojoview.views._construct import from_array, with_mask
 from mojoview.views._view import View
-from mojoview.views.arrow.arrays import ArrowView, BooleanView, StructView
+from mojoview.views.arrow import _to_arrow
+from mojoview.views.arrow.arrays import ArrowView, BooleanView, StructView, open_node
+from mojoview.views.arrow.elements import element_index, window
+from mojoview.views.arrow.format import ArrowChunks, ArrowNode, ArrowType, fixed_dtype, format_of
 
-__all__ = ["ChunkedView"]
+__all__ = ["ChunkedView", "in_place", "open_import", "type_of"]
 
 
 class ChunkedView:
@@ -137,15 +137,13 @@ class ChunkedView:
         DTypeError
             The items do not have their bytes in place (booleans are unpacked).
         """
-        from mojoview.views._view_function import view
-
         parts = [chunk.unpack() if isinstance(chunk, BooleanView) else chunk for chunk in self._chunks]
         dtype = np.dtype(bool) if self._type.format == "b" else self.dtype
-        values = view(np.concatenate([np.asarray(part.data) for part in parts] or [np.empty(0, dtype)]))
+        values = from_array(np.concatenate([np.asarray(part.data) for part in parts] or [np.empty(0, dtype)]), False)
         if not self.masked:
             return values
         masks = [np.asarray(part.mask) if part.masked else np.zeros(len(part), bool) for part in parts]
-        return _construct.with_mask(values, view(np.concatenate(masks)))
+        return with_mask(values, from_array(np.concatenate(masks), False))
 
     def __len__(self) -> int:
         return self.size
@@ -191,7 +189,7 @@ class ChunkedView:
 
     def to_series(self, *, index: Any = None, name: Any = None) -> Any:
         """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
-        return target_of(CONVERTERS["to_series"])(self, index=index, name=name)
+        return resolve(TO_SERIES)(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _to_arrow.export_type(self._type)
@@ -212,6 +210,33 @@ class ChunkedView:
     def __repr__(self) -> str:
         masked = ", masked" if self.masked else ""
         return f"<ChunkedView {self.size} of Arrow type {self.arrow_format!r} in {len(self._chunks)} chunks{masked}>"
+
+
+def open_import(found: ArrowNode | ArrowChunks, owner: Any) -> Any:
+    """Make the views of an import: of one array a `View` or `ArrowView`, of a stream a `ChunkedView`."""
+    if isinstance(found, ArrowNode):
+        return open_node(found)
+    return ChunkedView([open_node(node) for node in found.chunks], found.type, owner=owner)
+
+
+def in_place(shared: Any) -> View:
+    """A plain `View` of an Arrow import, with a copy where its items are bits or in chunks.
+
+    Raises
+    ------
+    ZeroCopyError
+        No copy would put the items in place either.
+    """
+    if isinstance(shared, View):
+        return shared
+    if isinstance(shared, ChunkedView):
+        return shared.combine()
+    if isinstance(shared, BooleanView):
+        return shared.unpack()
+    raise ZeroCopyError(
+        f"view({type(shared).__name__}, copy=...): elements of Arrow type {shared.arrow_format!r} have no fixed width; "
+        "take its parts"
+    )
 
 
 def type_of(chunk: Any) -> ArrowType:

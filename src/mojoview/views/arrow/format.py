@@ -13,6 +13,7 @@ from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import InterfaceError, ZeroCopyError
 
 __all__ = [
+    "ArrowChunks",
     "ArrowCoded",
     "ArrowNode",
     "ArrowRecord",
@@ -53,6 +54,13 @@ class ArrowNode(NamedTuple):
         """`length` elements from `start` on, in the same buffers."""
         nulls = 0 if self.null_count == 0 else self.null_count if length == self.length else -1
         return self._replace(offset=self.offset + start, length=length, null_count=nulls)
+
+
+class ArrowChunks(NamedTuple):
+    """The arrays of a stream, in order."""
+
+    type: ArrowType
+    chunks: tuple[ArrowNode, ...]
 
 
 class ArrowRecord(NamedTuple):

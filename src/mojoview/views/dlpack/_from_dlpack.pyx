@@ -29,7 +29,7 @@ from mojoview.memory._dtype import dtype_of_code
 from mojoview.memory.errors import (
     DeviceError, DTypeError, InterfaceError, LayoutError, MojoViewError, ReadOnlyError, ShapeError, ZeroCopyError,
 )
-from mojoview.views._construct import on_device
+from mojoview.views._construct import with_device
 
 
 cdef extern from "Python.h":
@@ -238,7 +238,7 @@ cdef View open_tensor(Tensor *tensor, const mv_dl_tensor *t, TensorLease lease, 
     d.dtype_lanes = t.lanes
     if mv_dl_host_reads(t.device_type):
         return view
-    return on_device(view, t.device_type, t.device_id, stream)
+    return with_device(view, t.device_type, t.device_id, stream)
 
 
 cdef dict DTYPES = {}

@@ -14,7 +14,7 @@ from mojoview.memory.abi cimport (
 from mojoview.views.dlpack.dlpack cimport (
     MV_DL_CPU, MV_DL_IS_COPIED, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, mv_dl_block, mv_dl_fill, mv_dl_legacy,
     mv_dl_managed,
-    mv_let_go,
+    mv_decref_any_thread,
 )
 
 from mojoview.memory.errors import (
@@ -140,7 +140,7 @@ cdef void delete_block(mv_dl_block *block) noexcept nogil:
     cdef void *holder = block.holder
     cdef void *consumers = block.exports
     free(block)
-    mv_let_go(holder, consumers)
+    mv_decref_any_thread(holder, consumers)
 
 
 # A capsule that nobody consumed still has its first name; a consumer renames it and calls the deleter itself. A capsule

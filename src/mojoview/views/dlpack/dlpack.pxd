@@ -74,4 +74,4 @@ cdef extern from "views/dlpack/dlpack.h" nogil:
 
 
 cdef extern from "memory/gil_safe_decref.h" nogil:
-    void mv_let_go(void *obj, void *consumers)
+    void mv_decref_any_thread(void *obj, void *consumers)

@@ -1,1 +1,0 @@
-# Nothing of it is reached from Python: see _export.pxd.
