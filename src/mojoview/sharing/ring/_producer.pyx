@@ -409,7 +409,7 @@ cdef Lease source(Handle handle, object buffer):
     except TypeError as error:
         if handle.dtype is None:
             raise ArgumentError(f"write: expected a bytes-like object, got {type(buffer).__name__}") from error
-        records = make_records(buffer, handle.dtype).view("u1")
+        records = resolve(TABLE_TO_RECORDS)(buffer, handle.dtype).view("u1")
         return lease_buffer(records, records, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
 
 
