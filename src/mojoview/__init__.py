@@ -231,7 +231,7 @@ def _fill_extension_points() -> None:
     points.register(points.CUDA_INTERFACE, "mojoview.views.cuda_interface:interface_of")
     points.register(points.TO_SERIES, "mojoview.frames.exports.to_pandas:to_series")
     points.register(points.SUBMIT_CALL, "mojoview.flow.asynchronous.futures:submit")
-    points.register(points.AWAIT_CALL, "mojoview.flow.asynchronous.futures:aio")
+    points.register(points.AWAIT_CALL, "mojoview.flow.asynchronous.asyncio_backend:aio")
     points.register(points.CANARY, "mojoview.safety.canary:watch")
     points.register(points.ATTACH_FRAME, "mojoview.frames.shared.shared_frame:attach_frame")
     points.register(points.RECORDS_TO_TABLE, "mojoview.frames.shared.records:frame_of_records")
