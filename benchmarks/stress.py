@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        latch, pins = build(Path(place), "latch_test"), build(Path(place), "pins_test")
+        latch, pins = build(Path(place), "latch_test"), build(Path(place), "slots_test")
         reads = kills = worst = 0
         for size, slots, readers, mode, pause, share in READS:
             reads += run(latch, "stress", size, slots, int(options.reads * share), readers, mode, pause)["reads"]
@@ -75,7 +75,7 @@ def main():
         each = -(-options.kills // (len(LATCH) + len(PINS)))
         for program, points in (
             (latch, [f"latch.{point}" for point in LATCH]),
-            (pins, [f"pins.{point}" for point in PINS]),
+            (pins, [f"slots.{point}" for point in PINS]),
         ):
             for point in points:
                 done = run(program, "kill", point, each, *([96] if program == latch else []))

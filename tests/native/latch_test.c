@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "sharing/state/latch.h"
-#include "memory/futex_wait.h"
+#include "sharing/segment/platform.h"
 
 #define CHECK(truth) \
     do { if (!(truth)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth); abort(); } } while (0)
@@ -184,10 +184,10 @@ static int killed(const char *point, uint64_t times, uint64_t bytes) {
         CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         CHECK(mv_latch_read(&s->latch, record, &n, &time, &retries) == MV_LATCH_READ && retries == 0);
         CHECK(whole(record, bytes, n) && n >= before); /* what was published before the kill is still there */
-        begin = mv_os_monotonic(); /* the successor goes on with the next number */
+        begin = mv_monotonic_ns(); /* the successor goes on with the next number */
         fill(record, bytes, n + 1);
         CHECK(mv_latch_write(&s->latch, record, n + 1) == n + 1);
-        if (mv_os_monotonic() - begin > worst) worst = mv_os_monotonic() - begin;
+        if (mv_monotonic_ns() - begin > worst) worst = mv_monotonic_ns() - begin;
         CHECK(mv_latch_read(&s->latch, record, &before, &time, &retries) == MV_LATCH_READ && before == n + 1);
     }
     atomic_store(&s->stop, 1);

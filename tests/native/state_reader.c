@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "sharing/state/latch.h"
-#include "memory/platform.h"
+#include "sharing/segment/platform.h"
 
 int main(int argc, char **argv) {
     uint64_t record[512], last = 0, number = 0, time_ns, retries = 0, reads = 0, k;

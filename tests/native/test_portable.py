@@ -17,7 +17,7 @@ PORTABLE = ("-DMV_OS_PORTABLE",)
     [
         ("latch_test.c", "stress 96 8 20000 2 processes"),
         ("latch_test.c", "kill latch.mid_payload 3 96"),
-        ("pins_test.c", "stress 3 2 2000 threads"),
+        ("slots_test.c", "stress 3 2 2000 threads"),
     ],
 )
 def test_the_portable_branch(source, arguments, flavour):
@@ -48,9 +48,9 @@ def as_on_macos(compiler: str, code: str) -> str:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("header", [
-        "memory/platform.h",
-        "memory/futex_wait.h",
-        "sharing/segment/writer_lock.h",
+        "sharing/segment/platform.h",
+        "memory/futex.h",
+        "sharing/segment/byte_lock.h",
         "sharing/snapshot/slots.h",
         "sharing/state/latch.h",
     ])

@@ -1,7 +1,7 @@
 """Memory between threads and processes: segments, State, Snapshot and shared arrays.
 
 Must not know kernels or pandas. `_segment` is shared memory with a header, `lifecycle` makes and finds it, `naming`
-keeps the names; the lock-free algorithms are plain C headers (`latch.h`, `pins.h`), each a page with its C test.
+keeps the names; the lock-free algorithms are plain C headers (`latch.h`, `slots.h`), each a page with its C test.
 """
 
 from mojoview.sharing.snapshot._snapshot import Snapshot

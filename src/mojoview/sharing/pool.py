@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import ClosedError
-from mojoview.sharing.segment import _segment, arguments, segments as lifecycle
+from mojoview.sharing.segment import _segment, segments as lifecycle
 from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.arrays import SharedArray, as_array
 
@@ -43,7 +44,7 @@ class Pool:
     """
 
     def __init__(self, limit: int = 1 << 30):
-        self.limit = arguments.whole("Pool()", "limit", limit, 0, 2**62)
+        self.limit = check_int("Pool()", "limit", limit, 0, 2**62)
         self._idle: list[Segment] = []
         self._busy: list[_PooledArray] = []
         self._open = True
@@ -76,7 +77,7 @@ class Pool:
         """Makes and prefaults memory for an array of `nbytes` now, so that the first `share()` finds it warm."""
         if not self._open:
             raise ClosedError("Pool.reserve(): the pool was closed")
-        self._idle.append(_fresh(arguments.whole("Pool.reserve()", "nbytes", nbytes, 0, 2**62)))
+        self._idle.append(_fresh(check_int("Pool.reserve()", "nbytes", nbytes, 0, 2**62)))
 
     @property
     def segments(self) -> int:

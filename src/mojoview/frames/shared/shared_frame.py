@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 
 from mojoview.frames.shared.layout import plan_layout, rebuild
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
-from mojoview.sharing.segment import _segment, arguments
+from mojoview.sharing.segment import _segment
 from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.snapshot import _snapshot
 from mojoview.sharing.snapshot._snapshot import Snapshot
@@ -258,7 +259,7 @@ def share_frame(
     needed = plan_layout(frame).nbytes
     room = needed + needed // 4 + 65536
     if capacity is not None:
-        room = arguments.whole(f"share({name!r})", "capacity", capacity, 0, 2**62)
+        room = check_int(f"share({name!r})", "capacity", capacity, 0, 2**62)
     if room < needed:
         raise ShmFullError(f"share({name!r}): the frame needs {needed} bytes, capacity is {room}", needed, room)
     shared = SharedFrame(

@@ -25,7 +25,7 @@ cdef extern from "safety/workers/channel.h" nogil:
     int mv_channel_send(mv_message *message, int socket)
     int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline, int *polling)
     int mv_crash_install(int fd)
-    uint64_t mv_os_monotonic()
+    uint64_t mv_monotonic_ns()
 
 cdef extern from "<string.h>" nogil:
     size_t strnlen(const char *text, size_t most)
@@ -156,7 +156,7 @@ cdef class Channel:
         cdef uint64_t deadline = UINT64_MAX
         cdef mv_spin *spin = NULL if ONE_CORE else &self.spin
         if timeout is not None:
-            deadline = mv_os_monotonic() + <uint64_t>(<double>timeout * 1e9)
+            deadline = mv_monotonic_ns() + <uint64_t>(<double>timeout * 1e9)
         while rc:
             with nogil:
                 rc = mv_channel_wait(self.incoming, self.socket, self.seen, spin, deadline, &self.polling)

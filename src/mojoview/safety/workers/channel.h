@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "../../memory/abi.h"
-#include "../../memory/spin.h"
+#include "../../memory/futex.h"
 #include "crash.h"
 
 #ifndef MSG_NOSIGNAL /* where it is missing, SIGPIPE must be ignored, as Python does */
@@ -59,7 +59,7 @@ static inline int mv_channel_ready(const mv_message *message, uint64_t seen) {
     return atomic_load_explicit(&message->sequence, memory_order_acquire) == seen + 1; /* ACQ: message and arrays */
 }
 
-/* Wait for the message after number `seen`; `deadline` is a time of mv_os_monotonic(). `spin` is NULL on one core;
+/* Wait for the message after number `seen`; `deadline` is a time of mv_monotonic_ns(). `spin` is NULL on one core;
  * `polling` carries the caller's state between calls for the same message. 0, -ETIMEDOUT, -EINTR (call again), -EPIPE
  * if the writer is gone. */
 static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline,
@@ -82,7 +82,7 @@ static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen
         *polling = 1;
     }
     do {
-        now = mv_os_monotonic();
+        now = mv_monotonic_ns();
         if (now >= deadline)
             return -ETIMEDOUT;
         left_ms = (deadline - now) / 1000000u + 1;

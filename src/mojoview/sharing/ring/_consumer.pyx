@@ -58,7 +58,7 @@ cdef class Consumer:
         cdef mv_ring *r = handle.ring
         if r is NULL:
             handle.opened(operation)
-        if not self.started or (handle.memory.reader is not None and handle.memory.reader.owner.fd < 0):
+        if not self.started or (handle.memory.reader is not None and handle.memory.reader.lock.fd < 0):
             self.acquire()
         if self.reading:
             raise handle.busy(operation)
@@ -73,7 +73,7 @@ cdef class Consumer:
         cdef mv_ring *r = handle.opened("attach")
         cdef ByteLock lock = handle.memory.reader
         cdef int rc, slot
-        if lock is not None and lock.owner.forked:
+        if lock is not None and lock.lock.forked:
             raise NotOwnerError(f"read: ring {handle.segment.name!r} was opened before the fork that made this "
                                 f"process; attach again")
         if copies(handle):

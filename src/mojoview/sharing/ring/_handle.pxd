@@ -77,7 +77,7 @@ cdef inline bint copies(Handle handle) noexcept:
 
 cdef inline bint holds_producer(Handle handle) noexcept:
     """Whether this process's handle is a producer; a forked child's is not."""
-    return handle.producer is not None and handle.producer.owner.fd >= 0
+    return handle.producer is not None and handle.producer.lock.fd >= 0
 
 
 cpdef uint64_t whole(object value, str what, uint64_t least=*, uint64_t most=*) except? 0

@@ -133,7 +133,7 @@ cdef class RingMemory:
             self.first = (self.first + 1) % self.room
             self.count -= 1
             self.serial += 1
-        if upto != self.ring.released and self.reader is not None and self.reader.owner.fd >= 0:
+        if upto != self.ring.released and self.reader is not None and self.reader.lock.fd >= 0:
             mv_ring_release(&self.ring, upto)
             mv_ring_wake(&self.ring.ctl.space)
         if self.closing and self.count == 0:
@@ -152,7 +152,7 @@ cdef class RingMemory:
         self.closing = True
         if self.count or self.reader is None:
             return 0
-        if self.reader.owner.fd >= 0:
+        if self.reader.lock.fd >= 0:
             if mv_ring_lossy(&self.ring):
                 mv_ring_release_slot(&self.ring)
             else:

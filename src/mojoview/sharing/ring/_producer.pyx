@@ -55,7 +55,7 @@ cdef class Producer:
         cdef Handle handle = self.handle
         cdef mv_ring *r = handle.opened("attach")
         cdef int rc = MV_RING_OK, slot
-        if handle.producer is not None and handle.producer.owner.forked:
+        if handle.producer is not None and handle.producer.lock.forked:
             raise NotOwnerError(f"write: ring {handle.segment.name!r} was opened before the fork that made this "
                                 f"process; attach again")
         if handle.observer or r.readonly:

@@ -7,6 +7,7 @@
 
 #include <sys/eventfd.h>
 
+#include "../segment/platform.h"
 #include "operations.h"
 
 enum { MV_NOTIFIER_IDLE = 0, MV_NOTIFIER_ARMED = 1, MV_NOTIFIER_STOP = 2 };
@@ -27,12 +28,12 @@ static inline void mv_notifier_arm(mv_notifier *b, const mv_ring *r) {
     if (atomic_load_explicit(&b->state, memory_order_acquire) != MV_NOTIFIER_IDLE) return; /* ACQ: the thread is done with the copy */
     b->ring = *r;
     if (atomic_compare_exchange_strong_explicit(&b->state, &idle, MV_NOTIFIER_ARMED, memory_order_release, memory_order_relaxed))
-        mv_os_wake(&b->state);
+        mv_futex_wake(&b->state);
 }
 
 static inline void mv_notifier_stop(mv_notifier *b) {
     atomic_store_explicit(&b->state, MV_NOTIFIER_STOP, memory_order_release);
-    mv_os_wake(&b->state);
+    mv_futex_wake(&b->state);
     mv_ring_wake(&b->ring.ctl->data);
 }
 
@@ -50,7 +51,7 @@ static inline void mv_notifier_run(mv_notifier *b) {
         uint32_t state = atomic_load_explicit(&b->state, memory_order_acquire);
         if (state == MV_NOTIFIER_STOP) return;
         if (state == MV_NOTIFIER_IDLE) {
-            (void)mv_os_wait(&b->state, MV_NOTIFIER_IDLE, INT64_C(1000000000));
+            (void)mv_futex_wait(&b->state, MV_NOTIFIER_IDLE, INT64_C(1000000000));
             continue;
         }
         uint32_t armed = MV_NOTIFIER_ARMED;

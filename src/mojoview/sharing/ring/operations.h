@@ -64,7 +64,7 @@ static inline int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int t
 }
 
 /* `count` frames of `n` bytes, `stride` bytes apart; returns how many went in before the ring was full, or an error for none.
-   Published in groups: a reader on another core starts while the rest is written. */
+   Publication in groups: a reader on another core starts while the rest is written. */
 static inline int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
                                        uint64_t *seq) {
     int64_t done = 0;

@@ -5,17 +5,10 @@
 #ifndef MOJOVIEW_RING_TIMESTAMPS_H
 #define MOJOVIEW_RING_TIMESTAMPS_H
 
-#include <time.h>
-
+#include "../../memory/clock.h"
 #include "layout.h"
 
 enum { MV_CLOCK_MONOTONIC = 0, MV_CLOCK_TICKS = 1 };
-
-static inline uint64_t mv_monotonic_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -9,9 +9,10 @@
 #ifndef MOJOVIEW_RING_WAIT_H
 #define MOJOVIEW_RING_WAIT_H
 
+#include "../../memory/futex.h" /* first: it enables the system's extensions */
+
 #include <sched.h>
 
-#include "../../memory/platform.h"
 #include "layout.h"
 #include "timestamps.h"
 
@@ -25,7 +26,7 @@ static inline void mv_ring_wake(mv_ring_waitqueue *park) {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&park->waiters, memory_order_relaxed) == 0) return;
     atomic_fetch_add_explicit(&park->futex, 1, memory_order_relaxed); /* RLX: the kernel compares it under its own lock */
-    mv_os_wake(&park->futex);
+    mv_futex_wake(&park->futex);
 }
 
 /* One look after announcing ourselves, then sleep at most `ns`. Without write access there is no announcing: looks every millisecond. */
@@ -40,7 +41,7 @@ static inline int mv_ring_sleep(mv_ring *r, mv_ring_waitqueue *park, mv_ring_con
     atomic_thread_fence(memory_order_seq_cst); /* the announcement before the look */
     int rc = test(r, argument);
     if (rc == MV_RING_EMPTY || rc == MV_RING_FULL) {
-        (void)mv_os_wait(&park->futex, seen, (int64_t)ns); /* woken, timed out or interrupted: the caller looks again */
+        (void)mv_futex_wait(&park->futex, seen, (int64_t)ns); /* woken, timed out or interrupted: the caller looks again */
         rc = test(r, argument);
     }
     atomic_fetch_sub_explicit(&park->waiters, 1, memory_order_relaxed); /* too high for a moment wakes in vain, no more */

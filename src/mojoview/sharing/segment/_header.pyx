@@ -13,7 +13,7 @@ from mojoview.memory.errors import SegmentError
 cdef extern from "sharing/segment/segment.h" nogil:
     int mv_segment_check(const mv_segment *h, size_t available, uint64_t file_bytes)
 
-cdef extern from "memory/platform.h" nogil:
+cdef extern from "sharing/segment/platform.h" nogil:
     enum:
         MV_SEAL_SIZE
         MV_SEAL_FUTURE
@@ -22,7 +22,7 @@ cdef extern from "memory/platform.h" nogil:
     int mv_os_locked(int fd, int64_t byte)
     int mv_os_start_time(int64_t pid, uint64_t *start)
     void mv_os_boot_id(uint8_t *id)
-    uint64_t mv_os_realtime()
+    uint64_t mv_realtime_ns()
 
     int mv_os_open_plain(const char *path, int64_t uid)
     int64_t mv_os_size(int fd)
@@ -64,7 +64,7 @@ cdef int fill_header(mv_segment *h, int kind, uint32_t flags, int64_t total, int
     h.segment_bytes, h.payload_off, h.payload_bytes, h.schema_hash = total, payload_off, payload_bytes, schema_hash
     memcpy(h.uuid, <const char *>uuid, 16)
     memcpy(h.boot_id, <const char *>boot, 16)
-    h.creator_pid, h.creator_uid, h.creator_start, h.created_ns = getpid(), getuid(), process_start(), mv_os_realtime()
+    h.creator_pid, h.creator_uid, h.creator_start, h.created_ns = getpid(), getuid(), process_start(), mv_realtime_ns()
     h.ndim, h.itemsize, h.dtype_bytes, h.tag_bytes = len(shape), itemsize, len(dtype_text), len(tag)
     for k in range(len(shape)):
         h.shape[k] = shape[k]

@@ -7,7 +7,7 @@ from typing_extensions import disjoint_base
 from mojoview.sharing.segment._segment import Segment
 
 @disjoint_base
-class Published:
+class Publication:
     segment: Segment
     dtype: np.dtype[Any]
     def reader(self) -> Self: ...

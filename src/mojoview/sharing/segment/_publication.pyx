@@ -10,21 +10,22 @@ import errno
 import os
 import time
 
+from mojoview.memory.check import deadline_after
 from mojoview.memory.errors import ClosedError, OwnerGone, WaitTimeout
-from mojoview.sharing.segment import arguments, segments
+from mojoview.sharing.segment import segments
 
 
-cdef extern from "memory/futex_wait.h" nogil:
+cdef extern from "memory/futex.h" nogil:
     """
     static inline uint64_t mv_counter_now(void *counter) {
         return atomic_load_explicit((_Atomic uint64_t *)counter, memory_order_acquire); /* ACQ: with what it promises */
     }
-    static inline int mv_sleep_on(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
-        return mv_park((_Atomic uint64_t *)counter, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
+    static inline int mv_publication_wait(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
+        return mv_counter_wait((_Atomic uint64_t *)counter, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
     }
     """
     uint64_t mv_counter_now(void *counter)
-    int mv_sleep_on(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
+    int mv_publication_wait(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
 
 cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core the writer cannot run while we spin
 cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the writer's life
@@ -33,8 +34,8 @@ cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at sign
 cdef Segment NOWHERE = Segment.__new__(Segment)  # what __new__() alone makes is closed
 
 
-cdef class Published:
-    """Published()
+cdef class Publication:
+    """Publication()
 
     The common part of `State` and `Snapshot`.
     """
@@ -63,11 +64,11 @@ cdef class Published:
             raise ClosedError(f"{operation}: the {type(self).__name__} {self.segment.name!r} was closed")
         return 0
 
-    cdef int find_sleepers(self) except -1:
+    cdef int map_waiter_count(self) except -1:
         """Makes `sleepers` known, before this handle sleeps."""
         return 0
 
-    cdef uint64_t await_newer(self, uint64_t number, object timeout) except? 0:
+    cdef uint64_t wait_for_newer(self, uint64_t number, object timeout) except? 0:
         """The number of the newest publication, once it is above `number`."""
         cdef uint64_t seen
         cdef int64_t left
@@ -75,7 +76,7 @@ cdef class Published:
         cdef void *sleepers
         cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
         cdef int rc
-        deadline = arguments.deadline("wait_newer()", timeout, time.monotonic_ns())
+        deadline = deadline_after("wait_newer()", timeout, time.monotonic_ns())
         while True:
             self.check_open("wait_newer()")
             seen = self.word()
@@ -86,12 +87,12 @@ cdef class Published:
             left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
             if left <= 0:
                 raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
-            self.find_sleepers()
+            self.map_waiter_count()
             counter, sleepers, mapping, page = self.counter, self.sleepers, self.mapping, self.page
             if counter is NULL:  # closed while the sleepers' page was mapped
                 continue
             with nogil:
-                rc = mv_sleep_on(counter, seen, sleepers, SPIN_NS, left)
+                rc = mv_publication_wait(counter, seen, sleepers, SPIN_NS, left)
             if rc == -EINTR:
                 PyErr_CheckSignals()
             elif rc == -errno.ETIMEDOUT:
@@ -113,7 +114,7 @@ cdef class Published:
 
     @property
     def writable(self):
-        return self.counter is not NULL and self.segment.owner.fd >= 0
+        return self.counter is not NULL and self.segment.owner_lock.fd >= 0
 
     @property
     def closed(self):

@@ -7,7 +7,7 @@ from mojoview.sharing.segment._header cimport (
 
 
 cdef extern from "sharing/segment/segment.h" nogil:
-    ctypedef struct mv_owner:
+    ctypedef struct mv_byte_lock:
         int fd
         int forked
 
@@ -25,7 +25,7 @@ cdef class Segment:
     cdef readonly Mapping mapping       # the whole segment; None after close(). Views hold it too, and outlive the handle
     cdef mv_segment *header             # the start of `mapping`
     cdef int fd                         # the description that is mapped: carries the "attached" lock, is what handles pass on
-    cdef mv_owner owner                 # on a description of its own, never mapped
+    cdef mv_byte_lock owner_lock        # on a description of its own, never mapped
     cdef bint committed
     cdef bytes hidden                   # name of a file on its way to its own; empty where files can be nameless
     cdef readonly str name              # what the user called it, or a random name where it is anonymous
@@ -40,4 +40,4 @@ cdef class Segment:
 
 
 cdef class ByteLock:
-    cdef mv_owner owner
+    cdef mv_byte_lock lock

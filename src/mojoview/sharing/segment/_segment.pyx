@@ -30,12 +30,12 @@ from mojoview.sharing.segment._header import (
 
 cdef extern from "sharing/segment/segment.h" nogil:
     void mv_segment_commit(mv_segment *h)
-    void mv_segment_own(mv_segment *h, uint32_t pid, uint64_t start)
-    void mv_segment_take(mv_segment *h)
-    void mv_segment_goodbye(mv_segment *h)
+    void mv_segment_set_owner(mv_segment *h, uint32_t pid, uint64_t start)
+    void mv_segment_take_over(mv_segment *h)
+    void mv_segment_close(mv_segment *h)
     void *mv_segment_closed_word(mv_segment *h)
 
-cdef extern from "memory/platform.h" nogil:
+cdef extern from "sharing/segment/platform.h" nogil:
     enum:
         MV_SEAL_SIZE
         MV_SEAL_NOW
@@ -49,16 +49,16 @@ cdef extern from "memory/platform.h" nogil:
     int mv_os_lock(int fd, int64_t byte, int exclusive)
     int mv_os_locked(int fd, int64_t byte)
     int mv_os_claim(int any, int64_t byte)
-    void mv_os_wake(void *word)
+    void mv_futex_wake(void *word)
 
-cdef extern from "sharing/segment/writer_lock.h" nogil:
+cdef extern from "sharing/segment/byte_lock.h" nogil:
     """
     static inline uint64_t mv_fork_count(void) { return atomic_load_explicit(&mv_forks, memory_order_relaxed); }
     """
     uint64_t mv_fork_count()
-    int mv_owners_watch_forks()
-    int mv_owner_acquire(mv_owner *o, int any, int64_t byte)
-    void mv_owner_release(mv_owner *o)
+    int mv_byte_locks_watch_forks()
+    int mv_byte_lock_acquire(mv_byte_lock *o, int any, int64_t byte)
+    void mv_byte_lock_release(mv_byte_lock *o)
 
 cdef extern from "<sys/mman.h>" nogil:
     void *mmap(void *address, size_t bytes, int prot, int flags, int fd, off_t offset)
@@ -69,7 +69,7 @@ cdef extern from "<sys/mman.h>" nogil:
         PROT_WRITE
         MAP_SHARED
 
-if mv_owners_watch_forks() < 0:
+if mv_byte_locks_watch_forks() < 0:
     raise SegmentError(errno.ENOMEM, "pthread_atfork: no memory to watch for forks")
 
 
@@ -133,13 +133,13 @@ cdef class Segment:
 
     def __cinit__(self):
         self.fd = -1
-        self.owner.fd = -1
+        self.owner_lock.fd = -1
         self.hidden = b""
 
     def __dealloc__(self):
         if self.hidden and not self.committed:
             unlink_quietly(self.hidden)
-        mv_owner_release(&self.owner)
+        mv_byte_lock_release(&self.owner_lock)
         if self.fd >= 0:
             close(self.fd)
 
@@ -149,7 +149,7 @@ cdef class Segment:
 
     def __repr__(self):
         what = KINDS.get(self.facts["kind"], "unknown") if self.facts else "new"
-        state = "closed" if self.mapping is None else "owner" if self.owner.fd >= 0 else "attached"
+        state = "closed" if self.mapping is None else "owner" if self.owner_lock.fd >= 0 else "attached"
         return f"<mojoview segment {self.name!r}: {what}, {state}>"
 
     cdef char *address(self, int64_t offset, int64_t bytes) except NULL:
@@ -161,11 +161,11 @@ cdef class Segment:
         return self.mapping.base + offset
 
     cdef int require_owner(self, str operation) except -1:
-        if self.owner.fd >= 0:
+        if self.owner_lock.fd >= 0:
             return 0
         if self.mapping is None:
             raise ClosedError(f"{operation}: {self.name!r} was closed")
-        if self.owner.forked:
+        if self.owner_lock.forked:
             raise NotOwnerError(f"{operation}: {self.name!r} is owned by the process that forked this one; a child only reads")
         raise NotOwnerError(f"{operation}: this handle only reads {self.name!r}; its owner is {self.owner_text()}")
 
@@ -182,7 +182,7 @@ cdef class Segment:
     @property
     def owned(self):
         """Whether this handle is the writer's."""
-        return self.owner.fd >= 0
+        return self.owner_lock.fd >= 0
 
     @property
     def writer_closed(self):
@@ -207,7 +207,7 @@ cdef class Segment:
 
         Whether the owner lives: it holds its lock, or its process (pid and start time) is there and has not said goodbye.
         """
-        if self.owner.fd >= 0:
+        if self.owner_lock.fd >= 0:
             return True
         self.address(0, 0)
         return alive(self.fd, mv_segment_owner_state(self.header), mv_segment_owner_pid(self.header),
@@ -362,18 +362,18 @@ cdef class Segment:
         cdef int rc
         cdef uint64_t start
         self.address(0, 0)
-        if self.owner.fd >= 0:
+        if self.owner_lock.fd >= 0:
             return True
         if not self.mapping.writable:
             raise NotOwnerError(f"segment {self.name!r}: a read-only handle cannot become the owner")
         if self.owner_alive():
             return False
-        rc = mv_owner_acquire(&self.owner, self.fd, MV_LOCK_OWNER)
+        rc = mv_byte_lock_acquire(&self.owner_lock, self.fd, MV_LOCK_OWNER)
         if rc == -errno.EBUSY:
             return False
         if rc < 0:
             fail(f"segment {self.name!r}: taking over", rc)
-        mv_segment_take(self.header)
+        mv_segment_take_over(self.header)
         sign(self)
         return True
 
@@ -382,11 +382,11 @@ cdef class Segment:
 
         The writer's goodbye; readers keep what they have. Does nothing on a handle that owns nothing.
         """
-        if self.owner.fd >= 0:
+        if self.owner_lock.fd >= 0:
             if self.mapping is not None and self.mapping.writable:
-                mv_segment_goodbye(self.header)
-                mv_os_wake(mv_segment_closed_word(self.header))
-            mv_owner_release(&self.owner)
+                mv_segment_close(self.header)
+                mv_futex_wake(mv_segment_closed_word(self.header))
+            mv_byte_lock_release(&self.owner_lock)
 
     def renew(self, int64_t payload_bytes, uint32_t flags, bytes dtype_text, uint32_t itemsize, tuple shape, tuple strides,
               uint64_t schema_hash, bytes uuid):
@@ -429,7 +429,7 @@ cdef class Segment:
 
         Gives the owner's lock back without a goodbye: contents that are final need no writer, and no descriptor for its lock.
         """
-        mv_owner_release(&self.owner)
+        mv_byte_lock_release(&self.owner_lock)
 
     def close(self):
         """close()
@@ -452,25 +452,25 @@ cdef class ByteLock:
     """
 
     def __cinit__(self):
-        self.owner.fd = -1
+        self.lock.fd = -1
 
     def __dealloc__(self):
-        mv_owner_release(&self.owner)
+        mv_byte_lock_release(&self.lock)
 
     @property
     def held(self):
-        return self.owner.fd >= 0
+        return self.lock.fd >= 0
 
     @property
     def forked(self):
-        return self.owner.forked != 0
+        return self.lock.forked != 0
 
     def release(self):
         """release()
 
         Gives the byte back.
         """
-        mv_owner_release(&self.owner)
+        mv_byte_lock_release(&self.lock)
 
 
 def lock_byte(Segment segment, int64_t byte):
@@ -479,7 +479,7 @@ def lock_byte(Segment segment, int64_t byte):
     The lock on a byte of a segment's file, or None where somebody else has it.
     """
     cdef ByteLock self = ByteLock.__new__(ByteLock)
-    cdef int rc = mv_owner_acquire(&self.owner, segment.fileno(), byte)
+    cdef int rc = mv_byte_lock_acquire(&self.lock, segment.fileno(), byte)
     if rc == -errno.EBUSY:
         return None
     if rc < 0:
@@ -496,7 +496,7 @@ def byte_locked(Segment segment, int64_t byte):
 
 
 cdef int sign(Segment self) except -1:
-    mv_segment_own(self.header, getpid(), process_start())
+    mv_segment_set_owner(self.header, getpid(), process_start())
     return 0
 
 
@@ -537,7 +537,7 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
     rc = mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
     if rc < 0:
         fail(f"segment {name!r}: locking it", rc)
-    rc = mv_owner_acquire(&self.owner, self.fd, MV_LOCK_OWNER)
+    rc = mv_byte_lock_acquire(&self.owner_lock, self.fd, MV_LOCK_OWNER)
     if rc < 0:
         fail(f"segment {name!r}: owning it", rc)
     fill_header(h, kind, flags, total, payload_off, payload_bytes, schema_hash, uuid, itemsize, shape, strides, params, name.encode(),

@@ -95,12 +95,12 @@ _Static_assert(offsetof(mv_segment, params) == 400, "params");
 _Static_assert(offsetof(mv_segment, name) == 464, "name");
 _Static_assert(offsetof(mv_segment, text) == 1024, "text");
 
-/* A handle's claim to be the writer: a descriptor that holds the owner's lock (owner.h). */
-typedef struct mv_owner {
+/* A handle's claim to be the writer: a descriptor that holds the owner's lock (byte_lock.h). */
+typedef struct mv_byte_lock {
     int fd;     /* -1: owns nothing */
     int forked; /* owned before the fork that made this process */
-    struct mv_owner *prev, *next;
-} mv_owner;
+    struct mv_byte_lock *prev, *next;
+} mv_byte_lock;
 
 /* What is wrong with a header, in the order in which it is looked for. */
 enum mv_segment_fault {
@@ -171,20 +171,20 @@ static inline void mv_segment_commit(mv_segment *h) {
 }
 
 /* Written by the holder of the owner's lock. REL on the state: a peer that sees "active" sees whose it is. */
-static inline void mv_segment_own(mv_segment *h, uint32_t pid, uint64_t start) {
+static inline void mv_segment_set_owner(mv_segment *h, uint32_t pid, uint64_t start) {
     atomic_store_explicit(&h->owner_pid, pid, memory_order_relaxed);     /* before the state, which is released */
     atomic_store_explicit(&h->owner_start, start, memory_order_relaxed); /* as above */
     atomic_store_explicit(&h->owner_state, MV_OWNER_ACTIVE, memory_order_release);
 }
 
-/* Between a dead owner and mv_segment_own(): a writer is back, and readers can tell that it is another one. */
-static inline void mv_segment_take(mv_segment *h) {
+/* Between a dead owner and mv_segment_set_owner(): a writer is back, and readers can tell that it is another one. */
+static inline void mv_segment_take_over(mv_segment *h) {
     atomic_fetch_add_explicit(&h->owner_epoch, 1, memory_order_relaxed); /* ordered by the state's release */
     atomic_store_explicit(&h->closed, 0, memory_order_relaxed);          /* as above */
 }
 
 /* REL: a reader that sees "closed" sees the last publication. */
-static inline void mv_segment_goodbye(mv_segment *h) {
+static inline void mv_segment_close(mv_segment *h) {
     atomic_store_explicit(&h->owner_state, MV_OWNER_CLOSED, memory_order_release);
     atomic_store_explicit(&h->closed, 1, memory_order_release);
 }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info
+from mojoview.memory.check import check_int, check_permissions, deadline_after
 from mojoview.memory.errors import (
     ArgumentError,
     CorruptHeader,
@@ -27,7 +28,7 @@ from mojoview.memory.errors import (
     TruncatedError,
     VersionMismatch,
 )
-from mojoview.sharing.segment import _segment, arguments, capacity, naming
+from mojoview.sharing.segment import _segment, capacity, naming
 from mojoview.sharing.segment._segment import Segment
 
 __all__ = [
@@ -101,7 +102,7 @@ def create_segment(
         raise ArgumentError(
             f"{operation}: {payload_bytes} bytes, {len(shape)} dimensions, {len(params)} parameters: out of range"
         )
-    mode = arguments.permissions(operation, mode)
+    mode = check_permissions(operation, mode)
     if path is None and name is not None:
         path, name = naming.path_of(name), str(name)
     text = b"" if dtype is None else dtype_to_text(as_dtype(dtype, operation))
@@ -218,7 +219,7 @@ def attach_segment(
     """
     where, name = (naming.path_of(name) if path is None else path), str(name)
     if uid is not None:
-        uid = arguments.whole(f"attaching {name!r}", "uid", uid, 0, 2**32 - 1)
+        uid = check_int(f"attaching {name!r}", "uid", uid, 0, 2**32 - 1)
     fd = naming.open_file(name, where, uid)
     given = False
     try:
@@ -335,7 +336,7 @@ def require_params(segment: Segment, operation: str, sound: bool) -> None:
 
 def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
     """The checked facts of a header, once its creator has finished it."""
-    deadline = arguments.deadline("attach()", timeout, time.monotonic_ns())
+    deadline = deadline_after("attach()", timeout, time.monotonic_ns())
     fault, facts = _segment.inspect(fd)
     while fault == "unfinished" and (deadline is None or time.monotonic_ns() < deadline):
         time.sleep(0.001)

@@ -4,13 +4,13 @@ from mojoview.sharing.segment._segment cimport Mapping, Segment
 
 
 cdef extern from "sharing/snapshot/slots.h" nogil:
-    ctypedef struct mv_pins_head:
+    ctypedef struct mv_slots_head:
         pass
-    ctypedef struct mv_pins_row:
+    ctypedef struct mv_pin_row:
         pass
-    ctypedef struct mv_pins_ref:
-        mv_pins_head *head
-        mv_pins_row *rows
+    ctypedef struct mv_slots_ref:
+        mv_slots_head *head
+        mv_pin_row *rows
         uint64_t row_count
         uint64_t slot_limit
 
@@ -27,7 +27,7 @@ cdef class Pin:
     cdef list free_rows             # of the handle that made it: takes the row back
     cdef str name
     cdef Row row
-    cdef mv_pins_ref pins
+    cdef mv_slots_ref pins
     cdef Mapping mapping            # the data, and with `page` what `pins` points into
     cdef Mapping page
     cdef uint64_t map
@@ -36,4 +36,4 @@ cdef class Pin:
     cdef object __weakref__
 
 
-cdef Pin pin_newest(const mv_pins_ref *pins, Segment segment, Mapping mapping, Mapping page, list free_rows)
+cdef Pin pin_newest(const mv_slots_ref *pins, Segment segment, Mapping mapping, Mapping page, list free_rows)

@@ -1,4 +1,4 @@
-"""Pins: how readers of a Snapshot hold one publication in place. The algorithm is pins.h."""
+"""Pins: how readers of a Snapshot hold one publication in place. The algorithm is slots.h."""
 
 cimport cython
 from libc.errno cimport EBUSY
@@ -17,21 +17,21 @@ from mojoview.sharing.segment import segments
 
 cdef extern from "sharing/snapshot/slots.h" nogil:
     """
-    static inline uint64_t mv_pins_bytes(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->bytes; }
-    static inline uint64_t mv_pins_time(const mv_pins_ref *r, uint64_t slot) { return mv_pins_slot_of(r, slot)->time_ns; }
+    static inline uint64_t mv_slots_bytes(const mv_slots_ref *r, uint64_t slot) { return mv_slot_at(r, slot)->bytes; }
+    static inline uint64_t mv_slots_time(const mv_slots_ref *r, uint64_t slot) { return mv_slot_at(r, slot)->time_ns; }
     """
     enum:
-        MV_PINS_NONE
-        MV_PINS_PINNED
-        MV_PINS_BUSY
-        MV_PINS_DAMAGED
+        MV_SLOTS_NONE
+        MV_SLOTS_PINNED
+        MV_SLOTS_BUSY
+        MV_SLOTS_DAMAGED
         MV_OS_LOCKS
-    int mv_pins_pin(const mv_pins_ref *r, uint64_t row, uint64_t *map)
-    void mv_pins_unpin(const mv_pins_ref *r, uint64_t row)
-    void mv_pins_drop_row(const mv_pins_ref *r, uint64_t row)
-    int64_t mv_pins_claim_row(const mv_pins_ref *r, int any, int *fd)
-    uint64_t mv_pins_bytes(const mv_pins_ref *r, uint64_t slot)
-    uint64_t mv_pins_time(const mv_pins_ref *r, uint64_t slot)
+    int mv_slots_pin(const mv_slots_ref *r, uint64_t row, uint64_t *map)
+    void mv_slots_unpin(const mv_slots_ref *r, uint64_t row)
+    void mv_slots_drop_row(const mv_slots_ref *r, uint64_t row)
+    int64_t mv_slots_claim_row(const mv_slots_ref *r, int any, int *fd)
+    uint64_t mv_slots_bytes(const mv_slots_ref *r, uint64_t slot)
+    uint64_t mv_slots_time(const mv_slots_ref *r, uint64_t slot)
 
 
 @cython.final
@@ -73,16 +73,16 @@ cdef class Pin:
         return f"<mojoview pin: publication {self.version} of {self.name!r}>"
 
 
-cdef int give_row_back(const mv_pins_ref *pins, Row row, list free_rows) except -1:
-    mv_pins_unpin(pins, row.number)
+cdef int give_row_back(const mv_slots_ref *pins, Row row, list free_rows) except -1:
+    mv_slots_unpin(pins, row.number)
     if MV_OS_LOCKS:
         free_rows.append(row)
     else:  # nobody would notice that this process died with it
-        mv_pins_drop_row(pins, row.number)
+        mv_slots_drop_row(pins, row.number)
     return 0
 
 
-cdef Row take_row(const mv_pins_ref *pins, Segment segment, list free_rows):
+cdef Row take_row(const mv_slots_ref *pins, Segment segment, list free_rows):
     """A row that this process alone holds: one given back, or a new one."""
     cdef Row row
     cdef int64_t number
@@ -91,7 +91,7 @@ cdef Row take_row(const mv_pins_ref *pins, Segment segment, list free_rows):
         if row.forks == forks():
             return row
     row = Row.__new__(Row)
-    number = mv_pins_claim_row(pins, segment.fd, &row.fd)
+    number = mv_slots_claim_row(pins, segment.fd, &row.fd)
     if number == -EBUSY:
         raise Busy(errno.EAGAIN, f"read(): all {pins.row_count} rows for readers of {segment.name!r} are pinned; "
                    "let views go, or create it with more readers")
@@ -102,24 +102,24 @@ cdef Row take_row(const mv_pins_ref *pins, Segment segment, list free_rows):
     return row
 
 
-cdef Pin pin_newest(const mv_pins_ref *pins, Segment segment, Mapping mapping, Mapping page, list free_rows):
+cdef Pin pin_newest(const mv_slots_ref *pins, Segment segment, Mapping mapping, Mapping page, list free_rows):
     """A pin on the newest publication; None where there is none."""
     cdef Pin pin = Pin.__new__(Pin)
     cdef int status
     pin.pins, pin.mapping, pin.page, pin.free_rows, pin.name = pins[0], mapping, page, free_rows, segment.name
     pin.row = take_row(pins, segment, free_rows)
-    status = mv_pins_pin(pins, pin.row.number, &pin.map)
+    status = mv_slots_pin(pins, pin.row.number, &pin.map)
     deadline = time.monotonic() + 1
-    while status == MV_PINS_BUSY and time.monotonic() < deadline:
+    while status == MV_SLOTS_BUSY and time.monotonic() < deadline:
         time.sleep(0)
-        status = mv_pins_pin(&pin.pins, pin.row.number, &pin.map)
-    if status != MV_PINS_PINNED:
+        status = mv_slots_pin(&pin.pins, pin.row.number, &pin.map)
+    if status != MV_SLOTS_PINNED:
         pin.map = 0
         give_row_back(pins, pin.row, free_rows)
-        if status == MV_PINS_NONE:
+        if status == MV_SLOTS_NONE:
             return None
-        segments.require_params(segment, "read()", status != MV_PINS_DAMAGED)
+        segments.require_params(segment, "read()", status != MV_SLOTS_DAMAGED)
         raise Busy(errno.EAGAIN, f"read(): the writer of {segment.name!r} lapped this reader for a second; use more slots")
-    pin.time_ns = mv_pins_time(&pin.pins, pin.map & 255)
-    pin.nbytes = mv_pins_bytes(&pin.pins, pin.map & 255)
+    pin.time_ns = mv_slots_time(&pin.pins, pin.map & 255)
+    pin.nbytes = mv_slots_bytes(&pin.pins, pin.map & 255)
     return pin

@@ -1,13 +1,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from mojoview.sharing.snapshot._pins cimport mv_pins_ref
-from mojoview.sharing.segment._publication cimport Published
+from mojoview.sharing.snapshot._pins cimport mv_slots_ref
+from mojoview.sharing.segment._publication cimport Publication
 from mojoview.sharing.segment._segment cimport Mapping
 from mojoview.views._view cimport View
 
 
-cdef class Snapshot(Published):
-    cdef mv_pins_ref pins           # head is NULL once closed
+cdef class Snapshot(Publication):
+    cdef mv_slots_ref pins           # head is NULL once closed
     cdef readonly tuple shape
     cdef int64_t data_off, slot_bytes, slot_stride, max_slots
     cdef list free_rows

@@ -5,7 +5,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from mojoview.sharing.segment._publication import Published
+from mojoview.sharing.segment._publication import Publication
 from mojoview.sharing.segment._segment import Segment
 from mojoview.views import View
 
@@ -19,7 +19,7 @@ class Writing:
     ) -> None: ...
 
 @final
-class Snapshot(Published):
+class Snapshot(Publication):
     shape: tuple[int, ...]
     def __init__(self) -> None: ...
     @staticmethod

@@ -1,12 +1,12 @@
-"""Snapshot: large arrays published whole; readers look at them in place, pinned. The algorithm is pins.h."""
+"""Snapshot: large arrays published whole; readers look at them in place, pinned. The algorithm is slots.h."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
 from mojoview.memory._lease cimport lease_owner
-from mojoview.sharing.snapshot._pins cimport Pin, mv_pins_head, mv_pins_ref, mv_pins_row, pin_newest
-from mojoview.sharing.segment._publication cimport Published, mv_wake_readers
+from mojoview.sharing.snapshot._pins cimport Pin, mv_slots_head, mv_slots_ref, mv_pin_row, pin_newest
+from mojoview.sharing.segment._publication cimport Publication, mv_publication_notify
 from mojoview.sharing.segment._segment cimport MV_KIND_FRAME, MV_KIND_SNAPSHOT, Mapping, Segment, forks
 from mojoview.views._view cimport View, make_view
 
@@ -17,55 +17,56 @@ import weakref
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype
+from mojoview.memory.check import check_int, check_shape, deadline_after
 from mojoview.memory.errors import (
     ArgumentError, Busy, ShapeError, WaitTimeout,
 )
-from mojoview.sharing.segment import arguments, segments
+from mojoview.sharing.segment import segments
 
 
 cdef extern from "sharing/snapshot/slots.h" nogil:
     """
-    #include "memory/futex_wait.h" /* mv_low_word() */
-    static inline uint64_t mv_snapshot_map(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->map, memory_order_acquire); }
-    static inline uint64_t mv_snapshot_slots(const mv_pins_ref *r) { return atomic_load_explicit(&r->head->slots, memory_order_acquire); }
-    static inline void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n) {
+    #include "memory/futex.h" /* mv_low_word() */
+    static inline uint64_t mv_snapshot_map(const mv_slots_ref *r) { return atomic_load_explicit(&r->head->map, memory_order_acquire); }
+    static inline uint64_t mv_snapshot_slots(const mv_slots_ref *r) { return atomic_load_explicit(&r->head->slots, memory_order_acquire); }
+    static inline void mv_snapshot_set_slots(const mv_slots_ref *r, uint64_t n) {
         atomic_store_explicit(&r->head->slots, n, memory_order_release);
     }
-    static inline void *mv_snapshot_counter(const mv_pins_ref *r) { return &r->head->map; }
-    static inline void *mv_snapshot_sleepers(const mv_pins_ref *r) { return &r->rows[0].sleepers; }
+    static inline void *mv_snapshot_counter(const mv_slots_ref *r) { return &r->head->map; }
+    static inline void *mv_snapshot_sleepers(const mv_slots_ref *r) { return &r->rows[0].sleepers; }
     /* The writer's wait for a slot: it announces itself, looks once more, sleeps until an unpin. */
-    static inline int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot) {
+    static inline int mv_snapshot_wait_slot(const mv_slots_ref *r, int64_t ns, int64_t *slot) {
         uint64_t seen = atomic_load_explicit(&r->rows[0].released, memory_order_acquire);
         int rc = 0;
         atomic_store_explicit(&r->rows[0].writers, 1, memory_order_seq_cst);
-        atomic_thread_fence(memory_order_seq_cst); /* SC: pairs with mv_pins_unpin() */
-        *slot = mv_pins_take(r);
-        if (*slot < 0) rc = mv_os_wait(mv_low_word(&r->rows[0].released), (uint32_t)seen, ns);
+        atomic_thread_fence(memory_order_seq_cst); /* SC: pairs with mv_slots_unpin() */
+        *slot = mv_slots_acquire(r);
+        if (*slot < 0) rc = mv_futex_wait(mv_low_word(&r->rows[0].released), (uint32_t)seen, ns);
         atomic_store_explicit(&r->rows[0].writers, 0, memory_order_relaxed);
         return rc;
     }
     """
     enum:
-        MV_PINS_SLOTS
-    int64_t mv_pins_take(const mv_pins_ref *r)
-    uint64_t mv_pins_publish(const mv_pins_ref *r, uint64_t slot, uint64_t bytes, uint64_t time_ns)
-    int mv_pins_reap(const mv_pins_ref *r, int any)
-    uint64_t mv_snapshot_map(const mv_pins_ref *r)
-    uint64_t mv_snapshot_slots(const mv_pins_ref *r)
-    void mv_snapshot_set_slots(const mv_pins_ref *r, uint64_t n)
-    void *mv_snapshot_counter(const mv_pins_ref *r)
-    void *mv_snapshot_sleepers(const mv_pins_ref *r)
-    int mv_snapshot_wait_slot(const mv_pins_ref *r, int64_t ns, int64_t *slot)
+        MV_SLOTS_MAX
+    int64_t mv_slots_acquire(const mv_slots_ref *r)
+    uint64_t mv_slots_publish(const mv_slots_ref *r, uint64_t slot, uint64_t bytes, uint64_t time_ns)
+    int mv_slots_reap(const mv_slots_ref *r, int any)
+    uint64_t mv_snapshot_map(const mv_slots_ref *r)
+    uint64_t mv_snapshot_slots(const mv_slots_ref *r)
+    void mv_snapshot_set_slots(const mv_slots_ref *r, uint64_t n)
+    void *mv_snapshot_counter(const mv_slots_ref *r)
+    void *mv_snapshot_sleepers(const mv_slots_ref *r)
+    int mv_snapshot_wait_slot(const mv_slots_ref *r, int64_t ns, int64_t *slot)
 
-cdef extern from "memory/platform.h" nogil:
-    uint64_t mv_os_monotonic()
+cdef extern from "memory/clock.h" nogil:
+    uint64_t mv_monotonic_ns()
 
 DATA_ALIGN = 65536
 cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the other side's life
 
 
 @cython.final
-cdef class Snapshot(Published):
+cdef class Snapshot(Publication):
     """Snapshot()
 
     Large arrays published whole to any number of readers, in threads and processes, without a copy on their side. Made by `create`,
@@ -260,7 +261,7 @@ cdef class Snapshot(Published):
     cdef int64_t take_slot(self, object busy, object timeout) except -1:
         cdef int64_t slot = -1, left
         cdef int rc
-        cdef mv_pins_ref pins
+        cdef mv_slots_ref pins
         cdef Mapping mapping = self.mapping, page = self.page
         if not isinstance(busy, str) or busy not in ("skip", "wait", "grow"):
             raise ArgumentError(f"write(busy={busy!r}): expected 'skip', 'wait' or 'grow'")
@@ -268,16 +269,16 @@ cdef class Snapshot(Published):
         if self.writing >= 0:
             raise ArgumentError("write(): another write() of this Snapshot is not finished")
         pins = self.pins
-        slot = mv_pins_take(&pins)
-        if slot < 0 and mv_pins_reap(&pins, self.segment.fd):
-            slot = mv_pins_take(&pins)
+        slot = mv_slots_acquire(&pins)
+        if slot < 0 and mv_slots_reap(&pins, self.segment.fd):
+            slot = mv_slots_acquire(&pins)
         if slot < 0 and busy == "grow":
             self.grow()
-            slot = mv_pins_take(&pins)
+            slot = mv_slots_acquire(&pins)
         if slot < 0 and busy != "wait":
             raise Busy(errno.EAGAIN, f"write(): readers pin every free slot of {self.segment.name!r} ({mv_snapshot_slots(&pins)} slots); "
                        "let views go, wait, or use more slots")
-        deadline = arguments.deadline("write()", timeout, time.monotonic_ns())
+        deadline = deadline_after("write()", timeout, time.monotonic_ns())
         while slot < 0:
             left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
             if left <= 0:
@@ -288,7 +289,7 @@ cdef class Snapshot(Published):
                 PyErr_CheckSignals()
                 self.segment.require_owner("write()")
                 if rc == -errno.ETIMEDOUT:
-                    mv_pins_reap(&pins, self.segment.fd)
+                    mv_slots_reap(&pins, self.segment.fd)
         self.segment.require_owner("write()")  # another thread may have closed it while this one waited
         self.writing = slot
         return slot
@@ -361,8 +362,8 @@ cdef class Snapshot(Published):
         WaitTimeout, OwnerGone, ClosedError
             Nothing came in time; the writer said goodbye or is dead.
         """
-        last = self.last_read if after is None else arguments.whole("wait_newer()", "after", after, 0, 2**56)
-        return self.await_newer(last, timeout)
+        last = self.last_read if after is None else check_int("wait_newer()", "after", after, 0, 2**56)
+        return self.wait_for_newer(last, timeout)
 
     cdef View slot_view(self, Mapping mapping, object owner, int64_t slot, bint writable):
         cdef int64_t extents[8]
@@ -396,7 +397,7 @@ cdef class Snapshot(Published):
         """
         self.pins.head = NULL
         self.free_rows.clear()
-        Published.close(self)
+        Publication.close(self)
 
     def __repr__(self):
         role = "closed" if self.closed else "writer" if self.writable else "reader"
@@ -436,8 +437,8 @@ cdef class Writing:
         if kind is not None:
             return
         snapshot.segment.require_owner("publishing")
-        mv_pins_publish(&snapshot.pins, slot, snapshot.slot_bytes, mv_os_monotonic())
-        mv_wake_readers(snapshot.counter, snapshot.sleepers)
+        mv_slots_publish(&snapshot.pins, slot, snapshot.slot_bytes, mv_monotonic_ns())
+        mv_publication_notify(snapshot.counter, snapshot.sleepers)
 
 
 def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, reclaim, mode, tag=b""):
@@ -448,15 +449,15 @@ def create(int kind, name, shape, dtype, slots, max_slots, readers, prefault, re
     cdef Snapshot self
     cdef Segment segment
     operation = f"Snapshot.create({name!r})"
-    shape = arguments.extents(operation, shape)
+    shape = check_shape(operation, shape)
     dtype = as_dtype(dtype, operation)
     if dtype.subdtype is not None:
         dtype, inner = dtype.subdtype
-        shape = arguments.extents(operation, shape + inner)
-    slots = arguments.whole(operation, "slots", slots, 2, MV_PINS_SLOTS)
-    readers = arguments.whole(operation, "readers", readers, 1, 4000)
-    max_slots = min(slots + 8, MV_PINS_SLOTS) if max_slots is None else max_slots
-    max_slots = arguments.whole(operation, "max_slots", max_slots, slots, MV_PINS_SLOTS)
+        shape = check_shape(operation, shape + inner)
+    slots = check_int(operation, "slots", slots, 2, MV_SLOTS_MAX)
+    readers = check_int(operation, "readers", readers, 1, 4000)
+    max_slots = min(slots + 8, MV_SLOTS_MAX) if max_slots is None else max_slots
+    max_slots = check_int(operation, "max_slots", max_slots, slots, MV_SLOTS_MAX)
     nbytes = dtype.itemsize
     for extent in shape:
         nbytes *= extent
@@ -491,14 +492,14 @@ cdef Snapshot bind(Segment segment, bint uncommitted=False):
         nbytes *= extent
     segments.require_params(
         segment, operation,
-        2 <= slots <= self.max_slots <= MV_PINS_SLOTS and 1 <= readers <= 4000 and min(self.shape, default=0) >= 0
+        2 <= slots <= self.max_slots <= MV_SLOTS_MAX and 1 <= readers <= 4000 and min(self.shape, default=0) >= 0
         and rows_off % 4096 == 0 and self.data_off % 4096 == 0 and self.slot_stride % 4096 == 0
         and 4096 + 128 * (1 + self.max_slots) <= rows_off and rows_off + 128 * (1 + readers) <= self.data_off <= size
         and 0 <= nbytes <= self.slot_stride and self.slot_stride <= (size - self.data_off) // self.max_slots)
     self.slot_bytes = nbytes
     self.page = segment.map_part(rows_off, (128 * (1 + readers) + 4095) // 4096 * 4096, True)
-    self.pins.head = <mv_pins_head *>(segment.mapping.base + 4096)
-    self.pins.rows = <mv_pins_row *>self.page.base
+    self.pins.head = <mv_slots_head *>(segment.mapping.base + 4096)
+    self.pins.rows = <mv_pin_row *>self.page.base
     self.pins.row_count = readers
     self.counter, self.number_shift, self.sleepers = mv_snapshot_counter(&self.pins), 8, mv_snapshot_sleepers(&self.pins)
     self.pins.slot_limit = self.max_slots

@@ -1,10 +1,10 @@
 from libc.stdint cimport uint64_t
 
-from mojoview.sharing.segment._publication cimport Published
+from mojoview.sharing.segment._publication cimport Publication
 from mojoview.sharing.state.latch cimport mv_latch_ref
 
 
-cdef class State(Published):
+cdef class State(Publication):
     cdef mv_latch_ref latch         # base is NULL once closed
     cdef char *record               # the memory of `out`
     cdef readonly uint64_t number   # of the publication that `record` holds

@@ -4,14 +4,14 @@ from typing import Any, final
 
 import numpy as np
 
-from mojoview.sharing.segment._publication import Published
+from mojoview.sharing.segment._publication import Publication
 from mojoview.sharing.segment._segment import Segment
 from mojoview.views import View
 
 MAX_BYTES: int
 
 @final
-class State(Published):
+class State(Publication):
     out: np.ndarray[Any, Any]
     lock: Any
     number: int

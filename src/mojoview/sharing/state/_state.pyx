@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from mojoview.memory._lease cimport Lease, get_buffer, release_buffer, lease_buffer
-from mojoview.sharing.segment._publication cimport Published, mv_wake_readers
+from mojoview.memory._lease cimport Lease, get_buffer, lease_buffer, release_buffer
+from mojoview.sharing.segment._publication cimport Publication, mv_publication_notify
 from mojoview.sharing.segment._segment cimport MV_KIND_STATE, Segment
 from mojoview.sharing.state.latch cimport (
     MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at, mv_latch_stride, mv_latch_write,
@@ -21,14 +21,15 @@ import time
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import (
     ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout,
 )
-from mojoview.sharing.segment import arguments, segments
+from mojoview.sharing.segment import segments
 
 
-cdef extern from "memory/platform.h" nogil:
-    uint64_t mv_os_monotonic()
+cdef extern from "memory/clock.h" nogil:
+    uint64_t mv_monotonic_ns()
 
 cdef extern from *:
     """
@@ -51,7 +52,7 @@ MAX_BYTES = 4096
 # The mutex and the record must outlive whoever the collector frees first in a cycle.
 @cython.final
 @cython.no_gc_clear
-cdef class State(Published):
+cdef class State(Publication):
     """State()
 
     A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`, `take_over`.
@@ -146,7 +147,7 @@ cdef class State(Published):
         dtype = as_dtype(dtype, f"State.create({name!r})")
         if not 1 <= dtype.itemsize <= MAX_BYTES:
             raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
-        slots = arguments.whole(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
+        slots = check_int(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
         if slots & (slots - 1):
             raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two, got {slots}")
         stride = mv_latch_stride(dtype.itemsize)
@@ -237,13 +238,13 @@ cdef class State(Published):
             This handle reads, or came through a fork.
         ClosedError
         """
-        if self.segment.owner.fd < 0 or self.latch.base is NULL:
+        if self.segment.owner_lock.fd < 0 or self.latch.base is NULL:
             self.segment.require_owner("publish()")
         mv_state_lock(self.mutex)
-        self.time_ns = mv_os_monotonic()
+        self.time_ns = mv_monotonic_ns()
         self.number = mv_latch_write(&self.latch, self.record, self.time_ns)
         mv_state_unlock(self.mutex)
-        mv_wake_readers(self.counter, self.sleepers)
+        mv_publication_notify(self.counter, self.sleepers)
         return self.number
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -402,17 +403,17 @@ cdef class State(Published):
             The writer said goodbye, or is dead: nothing will come, unless another takes over.
         ClosedError
         """
-        self.await_newer(self.number, timeout)
+        self.wait_for_newer(self.number, timeout)
         return self.refresh()
 
-    cdef int find_sleepers(self) except -1:
+    cdef int map_waiter_count(self) except -1:
         """The word that announces a sleeper, mapped for writing when first needed."""
         if not self.sleepers_known:
             self.sleepers_known = True
             try:
                 self.page = self.segment.map_part(self.segment.facts["params"][3], 4096, True)
                 self.sleepers = self.page.base
-            except SegmentError:  # this user may only read: mv_park() then looks every millisecond
+            except SegmentError:  # this user may only read: mv_counter_wait() then looks every millisecond
                 self.sleepers = NULL
         return 0
 
@@ -420,7 +421,7 @@ cdef class State(Published):
 
     @property
     def age_ns(self):
-        return mv_os_monotonic() - self.time_ns if self.number else None
+        return mv_monotonic_ns() - self.time_ns if self.number else None
 
     @property
     def retries(self):
@@ -451,7 +452,7 @@ cdef class State(Published):
         Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what they have read stays theirs.
         """
         self.latch.base = NULL
-        Published.close(self)
+        Publication.close(self)
 
     def __repr__(self):
         role = "closed" if self.closed else "writer" if self.writable else "reader"
@@ -473,10 +474,10 @@ cdef State bind(Segment segment, bint lock):
     store = bytearray(self.latch.bytes)
     self.store, self.record = store, store
     self.out = np.ndarray((), self.dtype, store)
-    self.reads = segment.owner.fd < 0
+    self.reads = segment.owner_lock.fd < 0
     self.out.flags.writeable = not self.reads
     self.number_object = 0
-    if segment.owner.fd >= 0:
+    if segment.owner_lock.fd >= 0:
         self.sleepers, self.sleepers_known = segment.mapping.base + <int64_t>segment.facts["params"][3], True
         if lock:
             self.lock = threading.RLock()

@@ -24,35 +24,35 @@ def count(result, what):
 @pytest.mark.parametrize("flavour", ["plain", "sanitized", "threads"])
 @pytest.mark.parametrize(("slots", "mode"), [(3, "threads"), (5, "threads"), (3, "processes")])
 def test_a_pinned_slot_never_changes(compiler, flavour, slots, mode):
-    program = programs.program("pins_test.c", flavour, compiler)
+    program = programs.program("slots_test.c", flavour, compiler)
     run(program, "stress", slots, 2, 20_000 if flavour == "plain" else 2_000, mode)
 
 
 @pytest.mark.parametrize("flavour", ["plain", "sanitized"])
 def test_rows(flavour):
-    run(programs.program("pins_test.c", flavour), "rows")
+    run(programs.program("slots_test.c", flavour), "rows")
 
 
 @pytest.mark.parametrize("point", ["after_mark", "mid_payload", "before_mark", "before_map", "after_map"])
 def test_a_writer_killed_anywhere_loses_nothing(point):
-    result = run(programs.program("pins_test.c"), "kill", f"pins.{point}", 10)
+    result = run(programs.program("slots_test.c"), "kill", f"slots.{point}", 10)
     assert count(result, "kills") == 10
 
 
 @pytest.mark.parametrize("point", ["after_announce", "pinned"])
 def test_a_dead_reader_is_reaped(point):
-    assert count(run(programs.program("pins_test.c"), "reader", f"pins.{point}", 10), "kills") == 10
+    assert count(run(programs.program("slots_test.c"), "reader", f"slots.{point}", 10), "kills") == 10
 
 
 # Defects that this machine's memory model shows too; what only aarch64 shows is the litmus tests' concern.
 MUTANTS = {
-    "the writer does not look at the rows": {"if (!mv_pins_is_pinned(r, slot)) return": "return"},
+    "the writer does not look at the rows": {"if (!mv_slots_is_pinned(r, slot)) return": "return"},
     "the reader does not look at the mark": {
-        "if (atomic_load_explicit(&mv_pins_slot_of(r, m & 255)->mark, memory_order_acquire) == 2 * (m >> 8)) {": "{"
+        "if (atomic_load_explicit(&mv_slot_at(r, m & 255)->mark, memory_order_acquire) == 2 * (m >> 8)) {": "{"
     },
     "the reader announces itself after it has looked": {
         "        atomic_store_explicit(pinned, m, memory_order_release);": "",
-        'MV_FAILPOINT("pins.pinned");': 'MV_FAILPOINT("pins.pinned");\n            atomic_store(pinned, m);',
+        'MV_FAILPOINT("slots.pinned");': 'MV_FAILPOINT("slots.pinned");\n            atomic_store(pinned, m);',
     },
 }
 
@@ -60,7 +60,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_detector_finds_mutants(mutant, tmp_path):
     build.changed_copy(tmp_path, {"sharing/snapshot/slots.h": MUTANTS[mutant]})
-    program = programs.program("pins_test.c", "plain", "gcc", (f"-I{tmp_path}",))
+    program = programs.program("slots_test.c", "plain", "gcc", (f"-I{tmp_path}",))
     for _ in range(20):
         result = run(program, "stress", 2, 2, 20_000, "processes", ok=False)
         if result.returncode:
@@ -70,7 +70,7 @@ def test_the_detector_finds_mutants(mutant, tmp_path):
 
 def test_the_aarch64_build_under_emulation():
     done = subprocess.run(
-        [*programs.emulated("pins_test.c"), "stress", "3", "2", "2000", "threads"],
+        [*programs.emulated("slots_test.c"), "stress", "3", "2", "2000", "threads"],
         capture_output=True,
         text=True,
         timeout=250,

@@ -1,9 +1,9 @@
 /* Reader pins alone: a writer that fills free slots, readers that look in place for a while; a pinned slot must never change.
  *
- *   pins_test stress SLOTS READERS READS MODE       MODE: threads, processes
- *   pins_test kill POINT TIMES                      a writer killed at a fail point, a successor, a reader throughout
- *   pins_test reader POINT TIMES                    a reader killed at a fail point, reaped by the writer
- *   pins_test rows                                  claims, exhaustion, release
+ *   slots_test stress SLOTS READERS READS MODE       MODE: threads, processes
+ *   slots_test kill POINT TIMES                      a writer killed at a fail point, a successor, a reader throughout
+ *   slots_test reader POINT TIMES                    a reader killed at a fail point, reaped by the writer
+ *   slots_test rows                                  claims, exhaustion, release
  */
 #define _GNU_SOURCE
 #define MV_FAILPOINTS
@@ -25,7 +25,7 @@ typedef struct counts {
 
 typedef struct place {
     counts *c;
-    mv_pins_ref pins;
+    mv_slots_ref pins;
     uint64_t (*data)[WORDS];
     int fd;
 } place;
@@ -39,7 +39,7 @@ static place make(uint64_t slots) {
     memory = (char *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
     CHECK(memory != MAP_FAILED);
     p.c = (counts *)(void *)memory;
-    p.pins = (mv_pins_ref){(mv_pins_head *)(void *)(memory + 4096), (mv_pins_row *)(void *)(memory + 4096 + head), ROWS, slots};
+    p.pins = (mv_slots_ref){(mv_slots_head *)(void *)(memory + 4096), (mv_pin_row *)(void *)(memory + 4096 + head), ROWS, slots};
     p.data = (uint64_t(*)[WORDS])(void *)(memory + 4096 + head + rows);
     atomic_store(&p.pins.head->slots, slots);
     return p;
@@ -57,13 +57,13 @@ static int64_t publish(place *p, int tries) {
     uint64_t n = (atomic_load(&p->pins.head->map) >> 8) + 1;
     int i;
     while (slot < 0 && tries-- > 0)
-        if ((slot = mv_pins_take(&p->pins)) < 0) sched_yield();
+        if ((slot = mv_slots_acquire(&p->pins)) < 0) sched_yield();
     if (slot < 0) return -1;
     for (i = 0; i < WORDS; i++) {
         p->data[slot][i] = n;
-        if (i == WORDS / 2) MV_FAILPOINT("pins.mid_payload");
+        if (i == WORDS / 2) MV_FAILPOINT("slots.mid_payload");
     }
-    return (int64_t)mv_pins_publish(&p->pins, (uint64_t)slot, WORDS * 8, n);
+    return (int64_t)mv_slots_publish(&p->pins, (uint64_t)slot, WORDS * 8, n);
 }
 
 static void *writer(void *argument) {
@@ -81,24 +81,24 @@ static void *reader(void *argument) {
     place *p = (place *)argument;
     uint64_t map = 0, last = 0, done = 0, torn = 0, backwards = 0, lapped = 0;
     int fd = -1;
-    int64_t row = mv_pins_claim_row(&p->pins, p->fd, &fd);
+    int64_t row = mv_slots_claim_row(&p->pins, p->fd, &fd);
     CHECK(row > 0);
     mv_failpoint_dice = (uint64_t)row;
     while (done < p->c->quota && (done < 10 || !atomic_load_explicit(&p->c->stop, memory_order_relaxed))) {
-        int status = mv_pins_pin(&p->pins, (uint64_t)row, &map);
-        if (status == MV_PINS_NONE) continue;
-        if (status == MV_PINS_BUSY) {
+        int status = mv_slots_pin(&p->pins, (uint64_t)row, &map);
+        if (status == MV_SLOTS_NONE) continue;
+        if (status == MV_SLOTS_BUSY) {
             lapped++;
             continue;
         }
-        CHECK(status == MV_PINS_PINNED);
+        CHECK(status == MV_SLOTS_PINNED);
         torn += !whole(p->data[map & 255], map >> 8);
         if (done % 64 == 0) sched_yield(); /* keeps it pinned while the writer runs on */
         torn += !whole(p->data[map & 255], map >> 8);
         backwards += map >> 8 < last;
         last = map >> 8;
         done++;
-        mv_pins_unpin(&p->pins, (uint64_t)row);
+        mv_slots_unpin(&p->pins, (uint64_t)row);
     }
     close(fd);
     atomic_fetch_add(&p->c->torn, torn);
@@ -173,9 +173,9 @@ static int killed_writer(const char *point, uint64_t times) {
         expect_killed(child);
         map = atomic_load(&p.pins.head->map);
         CHECK(map >> 8 >= before && whole(p.data[map & 255], map >> 8)); /* the last publication stands */
-        begin = mv_os_monotonic();
+        begin = mv_monotonic_ns();
         n = publish(&p, 1000000);
-        if (mv_os_monotonic() - begin > worst) worst = mv_os_monotonic() - begin;
+        if (mv_monotonic_ns() - begin > worst) worst = mv_monotonic_ns() - begin;
         CHECK(n == (int64_t)(map >> 8) + 1);
         before = (uint64_t)n;
     }
@@ -200,7 +200,7 @@ static int killed_reader(const char *point, uint64_t times) {
         }
         expect_killed(child);
         CHECK(atomic_load(&p.pins.rows[1].pinned) != 0);
-        CHECK(mv_pins_reap(&p.pins, p.fd) == 1 && atomic_load(&p.pins.rows[1].pinned) == 0);
+        CHECK(mv_slots_reap(&p.pins, p.fd) == 1 && atomic_load(&p.pins.rows[1].pinned) == 0);
         CHECK(publish(&p, 1) > 0 && publish(&p, 1) > 0 && publish(&p, 1) > 0);
     }
     printf("kills %llu\n", (unsigned long long)times);
@@ -211,26 +211,26 @@ static int rows(void) {
     place p = make(3);
     int fd[ROWS + 1], k;
     uint64_t map = 0;
-    CHECK(mv_pins_pin(&p.pins, 1, &map) == MV_PINS_NONE);
+    CHECK(mv_slots_pin(&p.pins, 1, &map) == MV_SLOTS_NONE);
     CHECK(publish(&p, 1) == 1);
     for (k = 0; k < ROWS; k++) {
-        CHECK(mv_pins_claim_row(&p.pins, p.fd, &fd[k]) == k + 1);
-        CHECK(mv_pins_pin(&p.pins, (uint64_t)k + 1, &map) == MV_PINS_PINNED);
+        CHECK(mv_slots_claim_row(&p.pins, p.fd, &fd[k]) == k + 1);
+        CHECK(mv_slots_pin(&p.pins, (uint64_t)k + 1, &map) == MV_SLOTS_PINNED);
     }
-    CHECK(mv_pins_claim_row(&p.pins, p.fd, &fd[ROWS]) == -EBUSY);
-    CHECK(mv_pins_reap(&p.pins, p.fd) == 0); /* all alive */
+    CHECK(mv_slots_claim_row(&p.pins, p.fd, &fd[ROWS]) == -EBUSY);
+    CHECK(mv_slots_reap(&p.pins, p.fd) == 0); /* all alive */
     CHECK(publish(&p, 1) == 2 && publish(&p, 1) == 3);
     CHECK(whole(p.data[map & 255], 1)); /* still what was pinned */
-    mv_pins_unpin(&p.pins, 5);
-    CHECK(mv_pins_pin(&p.pins, 5, &map) == MV_PINS_PINNED && map >> 8 == 3);
+    mv_slots_unpin(&p.pins, 5);
+    CHECK(mv_slots_pin(&p.pins, 5, &map) == MV_SLOTS_PINNED && map >> 8 == 3);
     CHECK(publish(&p, 1) == 4); /* slots: 1 pinned, 3 pinned, and what was 2 is free */
     CHECK(publish(&p, 1) == -1);
     close(fd[4]);
-    mv_pins_unpin(&p.pins, 5);
+    mv_slots_unpin(&p.pins, 5);
     CHECK(publish(&p, 1) == 5);
-    CHECK(mv_pins_claim_row(&p.pins, p.fd, &fd[4]) == 5);
+    CHECK(mv_slots_claim_row(&p.pins, p.fd, &fd[4]) == 5);
     atomic_store(&p.pins.head->map, UINT64_C(9) << 8 | 200); /* what no writer writes */
-    CHECK(mv_pins_pin(&p.pins, 5, &map) == MV_PINS_DAMAGED);
+    CHECK(mv_slots_pin(&p.pins, 5, &map) == MV_SLOTS_DAMAGED);
     return 0;
 }
 

@@ -1,33 +1,20 @@
-/* The operating system behind one interface: files in memory, kernel-owned locks, process identity, futexes.
+/* What segments ask of the operating system: files in memory, locks that the kernel owns, process identity.
  *
- * Linux is the real thing. The portable branch (macOS; -DMV_OS_PORTABLE builds it on Linux for the tests) replaces memfd by an
- * unlinked file, a futex by short sleeps, and open-file-description locks by "unknown": liveness is then judged by pid and start
- * time alone. Functions return -errno on failure. */
+ * Linux is the main branch. The portable branch (macOS; -DMV_OS_PORTABLE builds it on Linux for the tests) replaces a memfd by an
+ * unlinked file and has no open-file-description locks: there a process is identified by pid and start time alone. Functions return
+ * -errno on failure. */
 #ifndef MOJOVIEW_PLATFORM_H
 #define MOJOVIEW_PLATFORM_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
+#include "../../memory/futex.h" /* first: it enables the system's extensions */
+
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#if defined(__linux__) && !defined(MV_OS_PORTABLE)
-#define MV_OS_LINUX 1
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#else
-#define MV_OS_LINUX 0
-#endif
 #ifdef __APPLE__
 #include <sys/sysctl.h>
 #include <sys/types.h>
@@ -40,17 +27,10 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static inline uint64_t mv_os_clock(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-static inline uint64_t mv_os_realtime(void) { return mv_os_clock(CLOCK_REALTIME); }
-static inline uint64_t mv_os_monotonic(void) { return mv_os_clock(CLOCK_MONOTONIC); }
-
 /* -- files ------------------------------------------------------------------------------------------------------------- */
 
-static inline int mv_os_temporary(const char *directory, int mode) { /* a file of a random name that is unlinked at once */
+/* Open a temporary file that has no name any more. */
+static inline int mv_os_temporary(const char *directory, int mode) {
     char path[4096];
     int fd;
     if (snprintf(path, sizeof path, "%s/.mojoview-XXXXXX", directory) >= (int)sizeof path) return -ENAMETOOLONG;
@@ -64,13 +44,13 @@ static inline int mv_os_temporary(const char *directory, int mode) { /* a file o
     return fd;
 }
 
-/* Memory that no other process can reach but through this descriptor. */
+/* Allocate memory that other processes reach only through this descriptor. */
 static inline int mv_os_anonymous(const char *label, const char *directory) {
 #if MV_OS_LINUX
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     (void)directory;
     if (fd < 0) return -errno;
-    (void)fchmod(fd, 0600); /* 0777 otherwise, for whoever can reach it through /proc */
+    (void)fchmod(fd, 0600); /* the default is 0777, and /proc makes it reachable */
     return fd;
 #else
     (void)label;
@@ -78,7 +58,8 @@ static inline int mv_os_anonymous(const char *label, const char *directory) {
 #endif
 }
 
-/* A file that has no name yet: a process that dies before mv_os_link() leaves nothing behind. `path` is where it will appear. */
+/* Create a file without a name: a process that dies before mv_os_link() leaves nothing behind. `path` is its future name; `hidden`
+ * receives a provisional one if the file system cannot hold nameless files, else "". */
 static inline int mv_os_nameless(const char *directory, const char *path, int mode, char *hidden, size_t hidden_bytes) {
     int fd, attempt;
     hidden[0] = 0;
@@ -86,13 +67,13 @@ static inline int mv_os_nameless(const char *directory, const char *path, int mo
 #if MV_OS_LINUX
     fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd >= 0) {
-        (void)fchmod(fd, (mode_t)mode); /* whatever the umask: the caller's word is exact */
+        (void)fchmod(fd, (mode_t)mode); /* not reduced by the umask */
         return fd;
     }
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return -errno;
 #endif
-    for (attempt = 0; attempt < 100; attempt++) { /* no such files here: a hidden name, linked and removed in mv_os_link() */
-        if (snprintf(hidden, hidden_bytes, "%s.%ld.%llx", path, (long)getpid(), (unsigned long long)mv_os_monotonic()) >= (int)hidden_bytes)
+    for (attempt = 0; attempt < 100; attempt++) { /* not supported here: mv_os_link() replaces the hidden name */
+        if (snprintf(hidden, hidden_bytes, "%s.%ld.%llx", path, (long)getpid(), (unsigned long long)mv_monotonic_ns()) >= (int)hidden_bytes)
             return -ENAMETOOLONG;
         fd = open(hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd >= 0) {
@@ -105,7 +86,7 @@ static inline int mv_os_nameless(const char *directory, const char *path, int mo
     return -errno;
 }
 
-/* Gives the file its name, or -EEXIST: never replaces anything. */
+/* Give the file its name; -EEXIST if the name is taken. */
 static inline int mv_os_link(int fd, const char *path, const char *hidden) {
     char self[64];
     if (hidden[0]) {
@@ -117,7 +98,7 @@ static inline int mv_os_link(int fd, const char *path, const char *hidden) {
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-/* A plain file of that user which not everybody may write to, for reading; anything else is not followed, and -EPERM. */
+/* Open for reading a regular file that user `uid` owns and not everyone may write to; -EPERM for anything else. Links are not followed. */
 static inline int mv_os_open_plain(const char *path, int64_t uid) {
     struct stat status;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -132,7 +113,7 @@ static inline int64_t mv_os_size(int fd) {
     return fstat(fd, &status) < 0 ? -errno : (int64_t)status.st_size;
 }
 
-/* A description of its own on the same file: locks of one description never conflict with each other. */
+/* Open another description of the same file: locks of one description never conflict with each other. */
 static inline int mv_os_reopen(int fd, int writable) {
 #if MV_OS_LINUX
     char self[64];
@@ -146,8 +127,8 @@ static inline int mv_os_reopen(int fd, int writable) {
     return own < 0 ? -errno : own;
 }
 
-/* Claims the blocks, so that a full disk is an error here and not a bus error later. A signal undoes the step it interrupts, hence
- * small steps: -EINTR asks the caller to look at its signals and to call again. */
+/* Allocate the blocks, so that a full disk is an error here and not a bus error later. A signal undoes the step that it interrupts,
+ * hence small steps: after -EINTR the caller handles its signals and calls again. */
 static inline int mv_os_allocate(int fd, int64_t *done, int64_t end) {
     const int64_t step = INT64_C(64) << 20;
     while (*done < end) {
@@ -164,7 +145,7 @@ static inline int mv_os_allocate(int fd, int64_t *done, int64_t end) {
     return 0;
 }
 
-/* The size is final; `contents` too: "future" = only through mappings that exist, "now" = through none. */
+/* Make the size final, and the contents: FUTURE = writable only through existing mappings, NOW = through none. */
 enum { MV_SEAL_SIZE = 0, MV_SEAL_FUTURE = 1, MV_SEAL_NOW = 2 };
 static inline int mv_os_seal(int fd, int contents) {
 #if MV_OS_LINUX
@@ -178,7 +159,7 @@ static inline int mv_os_seal(int fd, int contents) {
 #endif
 }
 
-/* Pages come in now instead of one fault at a time; a kernel that cannot do it leaves them to the faults. */
+/* Populate the pages now instead of one fault at a time; best effort. */
 static inline void mv_os_prefault(void *address, size_t bytes) {
 #if MV_OS_LINUX
     (void)madvise(address, bytes, MADV_POPULATE_WRITE);
@@ -189,11 +170,11 @@ static inline void mv_os_prefault(void *address, size_t bytes) {
 
 /* -- kernel-owned locks ------------------------------------------------------------------------------------------------- */
 
-/* Only where mv_os_reopen() gives a description of its own: a duplicate shares the locks of the descriptor it came from, and would
- * say "free" to the process that holds one. macOS has such locks, but no way to open an unlinked file again. */
+/* Usable only if mv_os_reopen() opens another description: a duplicate shares the locks of its source, and a query by the holder would
+ * report "free". macOS has such locks, but no way to reopen an unlinked file. */
 #define MV_OS_LOCKS MV_OS_LINUX
 
-/* 1 = granted; 0 = somebody else holds it. Lives as long as any descriptor or mapping of this description. */
+/* Lock a byte: 1 = granted, 0 = another description holds it. Held as long as any descriptor or mapping of this description. */
 static inline int mv_os_lock(int fd, int64_t byte, int exclusive) {
 #if MV_OS_LOCKS
     struct flock lock;
@@ -225,7 +206,7 @@ static inline int mv_os_unlock(int fd, int64_t byte) {
 #endif
 }
 
-/* Whether another description holds the byte: 1 yes, 0 no, -ENOTSUP where the system has no such locks. */
+/* Query whether another description holds the byte: 1 yes, 0 no, -ENOTSUP without such locks. */
 static inline int mv_os_locked(int fd, int64_t byte) {
 #if MV_OS_LOCKS
     struct flock lock;
@@ -242,7 +223,7 @@ static inline int mv_os_locked(int fd, int64_t byte) {
 #endif
 }
 
-/* A description of its own that holds `byte`, for a peer that lives as long as it: the descriptor, or -EBUSY. */
+/* Open another description of the file behind `any` that holds the lock on `byte`: its descriptor, or -EBUSY. */
 static inline int mv_os_claim(int any, int64_t byte) {
     int fd = mv_os_reopen(any, 1), rc;
     if (fd < 0) return fd;
@@ -252,9 +233,9 @@ static inline int mv_os_claim(int any, int64_t byte) {
     return rc == 0 ? -EBUSY : rc;
 }
 
-/* -- who a process is ---------------------------------------------------------------------------------------------------- */
+/* -- process identity ---------------------------------------------------------------------------------------------------- */
 
-/* When a process began; -ESRCH when it is gone or only its exit status is left. A pid alone is no identity: pids come back. */
+/* Start time of a process; -ESRCH if it has exited. A pid alone is not an identity: pids are reused. */
 static inline int mv_os_start_time(int64_t pid, uint64_t *start) {
 #if MV_OS_LINUX
     char path[64], text[1024], *p;
@@ -292,7 +273,7 @@ static inline int mv_os_start_time(int64_t pid, uint64_t *start) {
 #endif
 }
 
-/* Tells this run of the machine from the one before; zeros where the system does not say. */
+/* Boot ID; all zeros if unavailable. */
 static inline void mv_os_boot_id(uint8_t id[16]) {
     memset(id, 0, 16);
 #if MV_OS_LINUX
@@ -314,44 +295,6 @@ static inline void mv_os_boot_id(uint8_t id[16]) {
     struct timeval boot;
     size_t bytes = sizeof boot;
     if (sysctlbyname("kern.boottime", &boot, &bytes, NULL, 0) == 0) memcpy(id, &boot.tv_sec, sizeof boot.tv_sec);
-#endif
-}
-
-/* -- waiting -------------------------------------------------------------------------------------------------------------- */
-
-/* Between two looks at a word that another core is about to change. */
-static inline void mv_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __asm__ __volatile__("pause");
-#elif defined(__aarch64__)
-    __asm__ __volatile__("isb"); /* yields nothing on most cores; isb does pause */
-#endif
-}
-
-/* Sleeps while *word == expected, at most `ns`: 0 = woken, value differs or spurious; -ETIMEDOUT; -EINTR. Works on a read-only
- * mapping, and across processes. The portable form sleeps 0.2 ms at a time. */
-static inline int mv_os_wait(const _Atomic uint32_t *word, uint32_t expected, int64_t ns) {
-#if MV_OS_LINUX
-    struct timespec t = {ns / 1000000000, ns % 1000000000};
-    if (syscall(SYS_futex, word, FUTEX_WAIT, expected, &t, NULL, 0) == 0 || errno == EAGAIN) return 0;
-    return -errno;
-#else
-    const struct timespec nap = {0, 200000};
-    for (; ns > 0; ns -= 200000) {
-        uint32_t now;
-        memcpy(&now, (const void *)(uintptr_t)word, sizeof now); /* half of a 64-bit counter: read as bytes, not as another type */
-        if (now != expected) return 0;
-        if (nanosleep(&nap, NULL) < 0) return -EINTR;
-    }
-    return -ETIMEDOUT;
-#endif
-}
-
-static inline void mv_os_wake(_Atomic uint32_t *word) {
-#if MV_OS_LINUX
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-#else
-    (void)word;
 #endif
 }
 
