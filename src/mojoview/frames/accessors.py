@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from mojoview.frames.block_view import BlockView, block_views, single_block
@@ -16,7 +15,7 @@ from mojoview.frames.exports.explain import index_info, object_info, table
 from mojoview.frames.exports.repr import accessor_html, accessor_text
 from mojoview.frames.frame_view import FrameView, column_view, frame_view
 from mojoview.frames.index_view import index_view
-from mojoview.frames.labels import normalize_position, position_of, positions_of
+from mojoview.frames.labels import normalize_position, position_of, select
 from mojoview.frames.pins import pin_frame
 from mojoview.frames.writing import assign, lease, require_copy_on_write
 
@@ -114,9 +113,10 @@ class FrameAccessor:
                 check_options(copy, na, layout)
             return frame_view(df, None, copy, na, layout)
         check_options(copy, na, layout)
-        if isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
-            return frame_view(df, positions_of(df.columns, columns), copy, na, layout)
-        return column_view(df, position_of(df.columns, columns), copy, na, layout)
+        positions = select(df.columns, columns)
+        if isinstance(positions, int):
+            return column_view(df, positions, copy, na, layout)
+        return frame_view(df, positions, copy, na, layout)
 
     def iview(self, pos: int, *, copy: Copy = "never", na: Missing = "error", layout: Layout = "any") -> Any:
         """Return a view of the column at a position, for labels that repeat or are unknown.
@@ -271,9 +271,10 @@ class FrameAccessor:
         [[2.0, 1.5, 1.0], [3.0, 4.0, 1.0]]
         """
         df = self._obj
-        if columns is None or isinstance(columns, list | pd.Index | pd.Series | np.ndarray):
-            return describe(df, None if columns is None else positions_of(df.columns, columns), threads)
-        return describe(df, [position_of(df.columns, columns)], threads)
+        if columns is None:
+            return describe(df, None, threads)
+        positions = select(df.columns, columns)
+        return describe(df, [positions] if isinstance(positions, int) else positions, threads)
 
     def lease(self, column: Any, *, detach: bool = False) -> AbstractContextManager[ColumnView]:
         """Open one column for writing in place, for the duration of a ``with`` block.

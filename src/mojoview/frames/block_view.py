@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from mojoview.frames.column_data import read_column, view_error
+from mojoview.frames.column_data import ColumnName, read_column, view_error
 from mojoview.frames.column_view import PandasView
-from mojoview.frames.labels import ColumnName, abbreviate
+from mojoview.frames.labels import abbreviate
 from mojoview.frames.pins import Pin
 from mojoview.memory.errors import DTypeError, MaskError, ZeroCopyError
 from mojoview.views import View, view

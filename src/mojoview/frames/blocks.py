@@ -41,7 +41,7 @@ __all__ = [
     "zoned_array",
 ]
 
-_PANDAS_MAJOR = int(pd.__version__.split(".")[0])
+PANDAS_MAJOR = int(pd.__version__.split(".")[0])
 
 # dtypes that kernels take as they lie in memory. Equality of dtypes includes the byte order.
 PLAIN = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
@@ -49,12 +49,12 @@ PLAIN = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 def cow_enabled() -> bool:
     """Whether pandas copies shared memory before it writes: always in pandas 3, an option before."""
-    return _PANDAS_MAJOR >= 3 or pd.get_option("mode.copy_on_write") is True
+    return PANDAS_MAJOR >= 3 or pd.get_option("mode.copy_on_write") is True
 
 
 def has_blocks(obj: Any) -> bool:
     """Whether the object's blocks can be reached: pandas 2 can still be switched to a manager without blocks."""
-    return INTERNALS and (_PANDAS_MAJOR >= 3 or hasattr(obj._mgr, "blocks"))
+    return INTERNALS and hasattr(obj._mgr, "blocks")
 
 
 # -- pins --------------------------------------------------------------------------------------------------------------
@@ -107,9 +107,9 @@ class BlockPins:
 
     def _select(self, manager: Any, positions: Sequence[int]) -> tuple[Any, ...]:
         numbers, rows = manager.blknos, manager.blklocs
-        wanted = [(int(numbers[i]), int(rows[i])) for i in positions]
-        used = sorted({number for number, _ in wanted})
-        self._where = [(used.index(number), row) for number, row in wanted]
+        where = [(int(numbers[position]), int(rows[position])) for position in positions]
+        used = sorted({number for number, _ in where})
+        self._where = [(used.index(number), row) for number, row in where]
         return tuple(manager.blocks[number] for number in used)
 
     @property
@@ -295,7 +295,7 @@ def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, 
     its columns. From pandas 3 on the pin makes pandas copy the block before it writes; before, writing fails, since the
     arrays are read-only.
     """
-    if _PANDAS_MAJOR >= 3 and INTERNALS:
+    if PANDAS_MAJOR >= 3 and INTERNALS:
         from pandas.api.internals import create_dataframe_from_blocks  # type: ignore[import-not-found]
 
         frame: pd.DataFrame = create_dataframe_from_blocks(

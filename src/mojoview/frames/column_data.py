@@ -20,6 +20,7 @@ from mojoview.views._construct import with_mask
 
 __all__ = [
     "ColumnData",
+    "ColumnName",
     "Copy",
     "Layout",
     "Missing",
@@ -198,6 +199,19 @@ _READERS: tuple[tuple[Any, Callable[[Any], ColumnData]], ...] = (
     (pd.arrays.StringArray, _string),
     (pd.arrays.NumpyExtensionArray, _unwrapped),
 )
+
+
+class ColumnName:
+    """The name of a column in messages; formatted only when a message is made."""
+
+    __slots__ = ("dtype", "kind", "labels", "position")
+
+    def __init__(self, kind: str, labels: Any, position: int | None, dtype: Any) -> None:
+        self.kind, self.labels, self.position, self.dtype = kind, labels, position, dtype
+
+    def __str__(self) -> str:
+        label = self.labels if self.position is None else self.labels[self.position]
+        return f"{self.kind} {label!r} of dtype {self.dtype}"
 
 
 # -- from column data to a view ----------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ import pandas as pd
 from mojoview.frames.arrow_columns import ArrowPin
 from mojoview.frames.block_view import BlockView, single_block
 from mojoview.frames.blocks import cow_enabled
-from mojoview.frames.column_data import Copy, Layout, Missing, ReadyColumn, apply_options, read_column
+from mojoview.frames.column_data import ColumnName, Copy, Layout, Missing, ReadyColumn, apply_options, read_column
 from mojoview.frames.column_view import make_column, open_column
-from mojoview.frames.labels import ColumnName, normalize_position, position_of
+from mojoview.frames.labels import normalize_position, position_of
 from mojoview.frames.pins import Pin
 from mojoview.memory.errors import ArgumentError, ColumnError, MojoViewError, ReleasedError, ZeroCopyError
 from mojoview.views import View, view

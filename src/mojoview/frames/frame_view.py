@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from mojoview.frames.column_data import Copy, Layout, Missing, apply_options, read_column
+from mojoview.frames.column_data import ColumnName, Copy, Layout, Missing, apply_options, read_column
 from mojoview.frames.column_view import open_column
 from mojoview.frames.exports.repr import frame_html, frame_text
 from mojoview.frames.exports.to_arrow import export_schema, export_stream, to_table
 from mojoview.frames.exports.to_pandas import to_dataframe
 from mojoview.frames.frame_columns import NONE_READY, FrameColumns, pin_of, prepare_columns
-from mojoview.frames.labels import ColumnName
 from mojoview.frames.pins import PartPins, pin_column, pin_frame
 
 __all__ = ["FrameView", "column_view", "frame_view"]

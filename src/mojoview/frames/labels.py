@@ -1,4 +1,4 @@
-"""Column labels: from labels to positions, and how error messages name a column."""
+"""Column labels and positions: from either to positions between 0 and the number of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pandas as pd
 
 from mojoview.memory.errors import ArgumentError, ColumnError, IndexingError
 
-__all__ = ["ColumnName", "abbreviate", "find_positions", "normalize_position", "position_of", "positions_of"]
+__all__ = ["abbreviate", "find_positions", "normalize_position", "position_of", "positions_of", "select"]
+
+
+def select(columns: pd.Index, labels: Any) -> int | list[int]:
+    """Return the position of a single label, or the positions of a list of labels (also an Index, Series or array)."""
+    if isinstance(labels, list | pd.Index | pd.Series | np.ndarray):
+        return positions_of(columns, labels)
+    return position_of(columns, labels)
 
 
 def position_of(columns: pd.Index, label: Any) -> int:
@@ -55,16 +62,3 @@ def abbreviate(labels: Sequence[Any]) -> str:
     """Return the first four labels as text, and their number if there are more."""
     shown = ", ".join(map(repr, labels[:4]))
     return f"{shown}, … ({len(labels)} in all)" if len(labels) > 4 else shown
-
-
-class ColumnName:
-    """The name of a column in messages; formatted only when a message is made."""
-
-    __slots__ = ("dtype", "kind", "labels", "position")
-
-    def __init__(self, kind: str, labels: Any, position: int | None, dtype: Any) -> None:
-        self.kind, self.labels, self.position, self.dtype = kind, labels, position, dtype
-
-    def __str__(self) -> str:
-        label = self.labels if self.position is None else self.labels[self.position]
-        return f"{self.kind} {label!r} of dtype {self.dtype}"

@@ -13,6 +13,7 @@ from weakref import ref
 import numpy as np
 import pandas as pd
 
+from mojoview.frames import blocks
 from mojoview.frames.arrow_columns import buffer_addresses
 from mojoview.frames.blocks import BlockPin, BlockPins, ColumnRef, cow_enabled, has_blocks, locate_block, locate_column
 from mojoview.frames.column_data import ColumnData, read_column
@@ -69,9 +70,9 @@ class PublicPins:
         return list(range(len(self._positions)))
 
     def column(self, position: int) -> ColumnRef:
-        column = self._positions[position]
-        series = column_of(self._shallow, column)
-        return ColumnRef(public_values(series), -1, (series, column))
+        position = self._positions[position]
+        series = column_of(self._shallow, position)
+        return ColumnRef(public_values(series), -1, (series, position))
 
     def pin(self, column: ColumnRef) -> PublicPin:
         return PublicPin(self.owner, *column.source)
@@ -185,17 +186,19 @@ def memory_place(series: Any) -> Any:
 
 def pin_frame(obj: Any, positions: Sequence[int] | None = None) -> Any:
     """Pin a DataFrame or Series, all of it or some columns; returns `BlockPins` or `PublicPins`."""
-    return BlockPins(obj, positions) if has_blocks(obj) else PublicPins(obj, positions)
+    if not (blocks.INTERNALS and (blocks.PANDAS_MAJOR >= 3 or has_blocks(obj))):  # a call would cost 4 % of view()
+        return PublicPins(obj, positions)
+    return BlockPins(obj, positions)
 
 
 def pin_column(obj: Any, position: int) -> tuple[Any, Pin]:
     """Pin one column; returns its values and the pin."""
-    if has_blocks(obj):
-        block, values = locate_block(obj, position)
-        return values, BlockPin(ref(obj), block)
-    pins = PublicPins(obj, (position,))
-    column = pins.column(0)
-    return column.values, pins.pin(column)
+    if not has_blocks(obj):
+        pins = PublicPins(obj, (position,))
+        column = pins.column(0)
+        return column.values, pins.pin(column)
+    block, values = locate_block(obj, position)
+    return values, BlockPin(ref(obj), block)
 
 
 def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
@@ -203,6 +206,6 @@ def inspect_column(obj: Any, position: int) -> tuple[int, Any, bool | None]:
 
     Block number and other user are -1 and None if pandas' blocks cannot be reached.
     """
-    if has_blocks(obj):
-        return locate_column(obj, position)
-    return -1, public_values(column_of(obj, position)), None
+    if not has_blocks(obj):
+        return -1, public_values(column_of(obj, position)), None
+    return locate_column(obj, position)

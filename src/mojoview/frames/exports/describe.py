@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from mojoview import kernels
-from mojoview.frames.column_data import read_column, view_error
+from mojoview.frames.column_data import ColumnName, read_column, view_error
 from mojoview.frames.frame_view import frame_view
-from mojoview.frames.labels import ColumnName
 from mojoview.frames.pins import inspect_column
 from mojoview.memory.errors import DTypeError, ZeroCopyError
 from mojoview.views import View

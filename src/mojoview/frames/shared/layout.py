@@ -357,7 +357,7 @@ def _add_index(layout: FrameLayout, index: pd.Index, what: str) -> dict[str, Any
 
 @functools.lru_cache(maxsize=64)
 def _labels(values: tuple[Any, ...], dtype: str) -> Any:
-    """Make the Index of column labels; cached, since an Index of strings takes longer than the rest of a small frame."""
+    """Make the Index of column labels; cached, since an Index of strings costs more than the rest of a small frame."""
     return pd.Index(values, dtype=dtype, tupleize_cols=False)
 
 
