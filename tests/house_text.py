@@ -103,6 +103,14 @@ def plain_wording(*roots: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{line}: {phrase!r}: write {instead!r}"
 
 
+def plain_test_names(tests: Path) -> Iterator[str]:
+    """Yield names of tests with more than 60 letters, or with the number of a case."""
+    for path in files(tests, ".py"):
+        for match in re.finditer(r"(?m)^\s*def (test_\w+)", path.read_text()):
+            if len(match[1]) > 60 or re.search(r"_case_[a-z]?\d", match[1]):
+                yield f"{path.relative_to(tests)}: {match[1]}: not the short name of a behaviour"
+
+
 def names_used(names: list[str], text: str) -> Iterator[str]:
     """Yield names that the code of a test does not use, as an attribute or alone; strings and imports do not count."""
     used = set()

@@ -1,4 +1,4 @@
-"""A third-party Cython module builds and runs against the installed package, through nothing but the public `.pxd`."""
+"""A third-party Cython module builds and runs against the installed package through the public `.pxd` alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent / "consumer"
 
 @pytest.fixture(scope="session")
 def consumer(site, tmp_path_factory) -> Path:
-    """The compiled consumer's directory."""
+    """Return the directory of the compiled consumer."""
     if importlib.util.find_spec("Cython") is None:
         pytest.skip("Cython is not installed")
     directory = tmp_path_factory.mktemp("consumer")

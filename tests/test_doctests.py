@@ -1,4 +1,4 @@
-"""The examples in the docstrings run, those of the extensions included."""
+"""The examples in the docstrings run, including those of the extension modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that `__new__()` alone has made: every question about them ends in an answer or in a documented exception."""
+"""Objects that `__new__()` alone has created: each use ends in an answer or in a documented exception."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from support.process import ISOLATED
 @pytest.fixture(scope="module")
 def answers():
     """{type: problems}"""
-    done = subprocess.run([sys.executable, "-X", "faulthandler", str(ISOLATED / "half_made.py")], capture_output=True,
-                          text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(ISOLATED / "half_made.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     return {name: json.loads(found) for name, found in (line.split(" ", 1) for line in done.stdout.splitlines())}
 
 

@@ -123,6 +123,19 @@ def test_the_rest_of_the_repository_keeps(rule):
     assert list(rule(*roots)) == []
 
 
+PENDING_TESTS = ("calls", "compute", "frames", "heavy", "loading", "native", "sharing", "views")
+
+
+def test_names_of_tests_state_behaviour():
+    assert [name for name in house_text.plain_test_names(TESTS) if not name.startswith(PENDING_TESTS)] == []
+
+
+def test_a_long_or_numbered_test_name_is_noticed(tmp_path):
+    names = ["test_a_case_of_ours", "test_case_b70_x", "test_case_7", "test_" + "x" * 56]
+    (tmp_path / "test_it.py").write_text("".join(f"def {name}():\n    pass\n" for name in names))
+    assert len(list(house_text.plain_test_names(tmp_path))) == 3
+
+
 @lru_cache
 def found_before(rule, tree):
     return set(rule(tree))
@@ -188,6 +201,7 @@ def test_every_rule_was_planted():
         house_text.names_used,
         house_text.page_lists_every_file,
         house_text.page_names_what_exists,
+        house_text.plain_test_names,
         house_text.public_names_documented,
     }
     assert rules - helpers - elsewhere == set(PLANTS)

@@ -1,4 +1,4 @@
-"""A package that ships its own Mojo kernels: built by its recipe, installed, and used where no compiler is."""
+"""A package that ships its own Mojo kernels: built by its recipe, installed, and used without a compiler."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.install import missing_build_tool, run
 
-from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.loading.elf import read_elf
+from mojoview.loading.mojo.compiler import find_compiler
 
 SOURCE = Path(__file__).parent / "kernel_package"
 
@@ -45,8 +45,20 @@ def wheel(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("kernel_package")
     shutil.copytree(SOURCE, directory / "source")
     bin_directory = str(Path(sys.executable).parent)
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--no-index", "-w",
-        str(directory), str(directory / "source"), PATH=os.pathsep.join([bin_directory, os.environ.get("PATH", "")]))
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+        "-w",
+        str(directory),
+        str(directory / "source"),
+        PATH=os.pathsep.join([bin_directory, os.environ.get("PATH", "")]),
+    )
     (made,) = directory.glob("*.whl")
     return made
 
@@ -65,8 +77,16 @@ def test_the_wheel_holds_the_library_and_its_signatures(wheel, tmp_path):
 def test_the_package_runs_without_a_compiler(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    said = run(sys.executable, "-W", "error", "-c", USE, PYTHONPATH=str(tmp_path), MOJO="/nowhere/mojo",
-               MOJOVIEW_CACHE_DIR=str(tmp_path / "cache"))
-    assert said.split("\n")[:3] == ["ShapeError", "OverlapError", "DTypeError"]
-    assert "Writes the sums of x" in said
+    output = run(
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        USE,
+        PYTHONPATH=str(tmp_path),
+        MOJO="/nowhere/mojo",
+        MOJOVIEW_CACHE_DIR=str(tmp_path / "cache"),
+    )
+    assert output.split("\n")[:3] == ["ShapeError", "OverlapError", "DTypeError"]
+    assert "Writes the sums of x" in output
     assert not (tmp_path / "cache").exists()

@@ -1,4 +1,4 @@
-"""The types: mypy strict over the rooms and a file of assertions, the stubs compared with the running modules."""
+"""Types: mypy in strict mode over the package and a file of assertions; stubs compared with the running modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALLOWED = ROOT / "tests" / "typing" / "stubtest_allowlist.txt"
 
 
 def check(module: str, *arguments: str, directory: Path) -> str:
-    """Runs mypy or stubtest; its output, with the exit status in front."""
+    """Return the output of mypy or stubtest, with the exit status in front."""
     environment = os.environ | {"MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -35,7 +35,7 @@ def check(module: str, *arguments: str, directory: Path) -> str:
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    """As pyproject.toml has it, in a file that stubtest reads too."""
+    """Return the mypy configuration of pyproject.toml as a file that stubtest reads too."""
     path = tmp_path_factory.mktemp("mypy") / "mypy.ini"
     optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"][0]["module"]
     path.write_text(f"[mypy]\nstrict = True\n[mypy-{','.join(optional)}]\nignore_missing_imports = True\n")
@@ -56,7 +56,7 @@ def test_a_wrong_claim_is_noticed(config, tmp_path):
     assert "assert-type" in output
 
 
-def test_stubs_say_what_the_modules_have(config, tmp_path):
+def test_stubs_agree_with_the_modules(config, tmp_path):
     output = check(
         "mypy.stubtest",
         *COMPILED,
@@ -70,7 +70,7 @@ def test_stubs_say_what_the_modules_have(config, tmp_path):
     assert output.startswith("0\n"), output
 
 
-def test_a_stub_that_lies_is_noticed(config, tmp_path):
+def test_a_wrong_stub_is_noticed(config, tmp_path):
     import shutil
 
     shutil.copytree(

@@ -1,6 +1,6 @@
-"""Every extension type of the package, made by `__new__()` alone, and all that can be asked of it without arguments.
+"""Every extension type of the package, created by `__new__()` alone, and every use of it that needs no arguments.
 
-Prints a line `TYPE PROBLEMS` for each. Each type is asked in a child of its own, so that a crash shows whose it is.
+Prints a line `TYPE PROBLEMS` for each. Each type is used in a child process of its own, so that a crash names its type.
 """
 
 import copy
@@ -29,11 +29,11 @@ ASKED = {
 
 
 def extension_types():
-    """{name: type} of every extension module; each has a stub beside it."""
+    """Return {name: type} of every extension module; each has a stub beside it."""
     root = Path(mojoview.__file__).parent
     found = {}
-    for stub in sorted(root.glob("*/_*.pyi")):
-        module = importlib.import_module(f"mojoview.{stub.parent.name}.{stub.stem}")
+    for stub in sorted(root.glob("*/**/_*.pyi")):
+        module = importlib.import_module(".".join(("mojoview", *stub.relative_to(root).with_suffix("").parts)))
         for value in vars(module).values():
             if isinstance(value, type) and value.__module__ == module.__name__ and not value.__flags__ & HEAP_TYPE:
                 found[f"{value.__module__}.{value.__qualname__}"] = value
@@ -41,7 +41,7 @@ def extension_types():
 
 
 def problems(kind):
-    """What goes wrong in a way that no document speaks of. TypeError is Python's own for what a type does not have."""
+    """Return what fails with an undocumented exception; TypeError is Python's own for what a type does not have."""
     try:
         made = kind.__new__(kind)
     except (MojoViewError, TypeError):

@@ -280,7 +280,7 @@ def test_a_reference_cannot_write_to_inputs():
         canary(2.0, x, y)
 
 
-def test_arguments_that_cannot_be_copied_are_said_to_be_unchecked():
+def test_arguments_that_cannot_be_copied_are_reported_unchecked():
     frame = pd.DataFrame({"a": [1.0, 2.0]}).mojo.view()
     canary = kernels.describe.canary(lambda x: None, sample=1)
     with pytest.warns(RuntimeWarning, match=r"describe\(\): the canary cannot copy these arguments"):
