@@ -213,9 +213,7 @@ class Canary:
         try:
             member = getattr(self.kernel, "kernel_for", None)  # KernelFamily
             signature = member(*args, **keywords).signature if member else self.kernel.signature
-            params = [
-                p for p in signature.params if p.name in bound.arguments
-            ]  # not the message buffer
+            params = [p for p in signature.params if p.name in bound.arguments]  # not the message buffer
             given = {p.name: bound.arguments[p.name] for p in params}
             arrays, allocated, passed = dict[str, Any](), list[str](), set[str]()
             for p in params:

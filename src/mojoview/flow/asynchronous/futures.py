@@ -1,4 +1,4 @@
-"""`Kernel.submit`: asynchronous calls whose results are futures; `Kernel.aio` is imported beside it.
+"""`Kernel.submit`: asynchronous calls whose results are futures.
 
 Built-in kernels run inline if their estimated cost is below that of a thread hand-over, and all kernels if they keep
 the GIL: on another thread such a call would stop the program for as long, with the hand-over on top.
@@ -13,10 +13,9 @@ from typing import Any
 from mojoview.calls import Kernel
 from mojoview.flow.asynchronous import _executor
 from mojoview.flow.asynchronous._executor import Job, runs_inline
-from mojoview.flow.asynchronous.asyncio_backend import aio
 from mojoview.memory.errors import KernelError
 
-__all__ = ["KernelFuture", "aio", "submit"]
+__all__ = ["KernelFuture", "submit"]
 
 QUEUE_TIMEOUT_S = 60.0  # that submit() waits for room
 

@@ -109,8 +109,8 @@ class Arena:
 
     def window(self, placement: Placement, array: Array) -> Array:
         """Return the memory of a copy as an array of the same shape, dtype and order. Borrows the mapping."""
-        order = "F" if is_fortran(array) else "C"
-        return np.ndarray(array.shape, array.dtype, self.memory, placement.start, order=order)
+        start = placement.start
+        return np.ndarray(array.shape, array.dtype, self.memory, start, order="F" if is_fortran(array) else "C")
 
     def guard_bytes(self, placement: Placement) -> Array:
         """Return the bytes between the start of the first page and the copy, which no inaccessible page guards."""

@@ -16,9 +16,9 @@ from mojoview.safety.workers import _channel
 
 __all__ = ["CrashReport", "StackFrame", "parse_report"]
 
-HANDLER = Path(_channel.__file__).name
+HANDLER = Path(str(_channel.__file__)).name
 # The extension modules that call kernels: from here outward the stack is mojoview's own and the interpreter's.
-CALLERS = frozenset(Path(module.__file__).name for module in (_kernel, _pool, _builtin))
+CALLERS = frozenset(Path(str(module.__file__)).name for module in (_kernel, _pool, _builtin))
 SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
 SYMBOLISER_TIMEOUT_S = 5.0
 
