@@ -1,5 +1,6 @@
-"""The command line: `python -m mojoview demo | doctor | bench`.
+"""The command line: `python -m mojoview demo | doctor | bench | shm | ring | cache | compile`.
 
-May use every room below; no room may use it. `main` reads the arguments, one module a command does the work and
-returns plain data, `report` prints it as text or JSON.
+May use every room below; no room may use it. Read `main` (arguments, exit status), then one module a command, which
+returns plain data: `demo` (with `demo.mojo`), `doctor`, `bench`, `shm`, `ring`, `cache`, `compile`. `report` prints it
+as text or JSON, `plots` draws it.
 """

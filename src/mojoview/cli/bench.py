@@ -1,4 +1,4 @@
-"""`python -m mojoview bench`: runs the benchmark suite, which is installed beside the package, and prints the table."""
+"""`python -m mojoview bench`: the benchmark suite, which is installed beside the package, and its table."""
 
 from __future__ import annotations
 
@@ -18,16 +18,25 @@ from mojoview.memory.errors import MojoViewError
 
 __all__ = ["describe", "run"]
 
-NEEDED = ("pytest", "pytest_benchmark", "polars", "numba", "bottleneck", "pyarrow", "Cython", "zmq",
-          *(("faster_fifo", "iceoryx2") if sys.platform == "linux" else ()))
+NEEDED = (
+    "pytest",
+    "pytest_benchmark",
+    "polars",
+    "numba",
+    "bottleneck",
+    "pyarrow",
+    "Cython",
+    "zmq",
+    *(("faster_fifo", "iceoryx2") if sys.platform == "linux" else ()),
+)
 
 
 class BenchmarksMissing(MojoViewError, ImportError):
-    """What the suite compares with is not installed."""
+    """A library that the suite compares with is not installed."""
 
 
 def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[str, Any]:
-    """Runs the benchmarks whose names contain `pattern`, peers taking turns in one process.
+    """Run the benchmarks whose names contain `pattern`, peers taking turns in one process.
 
     Parameters
     ----------
@@ -42,7 +51,7 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
     -------
     dict
         `ok` is true when every benchmark ran and every result in it was right; `benchmarks` holds the figures, `missed`
-        the ratios below their target. A missed target alone is no failure: machines are noisy.
+        the ratios below their target. A missed target alone is not a failure: machines are noisy.
 
     Raises
     ------
@@ -57,21 +66,49 @@ def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[
     folder = next(path for path in places if path.is_dir())
     with tempfile.TemporaryDirectory(prefix="mojoview-bench-") as work:
         report = Path(work) / "report.json"
-        command = [sys.executable, "-m", "pytest", "-q", "-s", "-c", str(folder / "pytest.ini"), str(folder),
-                   f"--benchmark-json={report}", "--benchmark-columns=min,median,rounds", f"--rootdir={folder}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-s",
+            "-c",
+            str(folder / "pytest.ini"),
+            str(folder),
+            f"--benchmark-json={report}",
+            "--benchmark-columns=min,median,rounds",
+            f"--rootdir={folder}",
+        ]
         command += ["-k", pattern] if pattern else []
         command += ["--benchmark-min-rounds=1", "--benchmark-max-time=0.001"] if quick else []
         environment = os.environ | ({"MOJOVIEW_BENCH_QUICK": "1"} if quick else {}) | {"PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE if quiet else None,
-                              stderr=subprocess.STDOUT if quiet else None, text=True, check=False)
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.STDOUT if quiet else None,
+            text=True,
+            check=False,
+        )
         found = json.loads(report.read_text())["benchmarks"] if report.exists() and report.stat().st_size else []
-    results = [{"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]} for one in found
-               if "title" in one["extra_info"]]
-    missed = [f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, "
-              f"target {peer['target']:.2f}"
-              for one in results for peer in one["peers"] if peer["reached"] is False]
-    return {"ok": done.returncode == 0 and bool(results), "quick": quick, "benchmarks": results, "missed": missed,
-            "output": (done.stdout or "")[-4000:] if done.returncode else ""}
+    results = [
+        {"name": one["extra_info"]["title"], "peers": one["extra_info"]["peers"]}
+        for one in found
+        if "title" in one["extra_info"]
+    ]
+    missed = [
+        f"{one['name']}: {peer['peer']} {max(peer['ratio_min'], peer['ratio_median']):.2f}, target {peer['target']:.2f}"
+        for one in results
+        for peer in one["peers"]
+        if peer["reached"] is False
+    ]
+    return {
+        "ok": done.returncode == 0 and bool(results),
+        "quick": quick,
+        "benchmarks": results,
+        "missed": missed,
+        "output": (done.stdout or "")[-4000:] if done.returncode else "",
+    }
 
 
 def describe(result: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """`python -m mojoview demo`: views, statistics and kernels on 336,776 real flights.
 
-It opens the frame, compares addresses to prove that nothing was copied, runs one-pass statistics and Mojo kernels on the
-memory of pandas, and checks every number against pandas.
+It opens the frame, compares addresses to prove that nothing was copied, runs one-pass statistics and Mojo kernels on
+the memory of pandas, and checks every number against pandas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m mojoview doctor`: what a bug report needs, and whether this pandas behaves as mojoview expects."""
+"""`python -m mojoview doctor`: facts for a bug report, and a self-test of the installed pandas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "polars", "mojo-compiler", "cuda-bindi
 
 
 def examine() -> dict[str, Any]:
-    """Versions, compiler, CPU and build facts, and the self-test of pandas' internals.
+    """Return versions, compiler, CPU and build facts, and the self-test of pandas' internals.
 
     Returns
     -------
@@ -48,15 +48,22 @@ def describe(result: Mapping[str, Any]) -> str:
     compiler, cpu = result["compiler"], result["cpu"]
     rows = [("mojoview", result["mojoview"]), ("Python", f"{result['python']} on {result['platform']}")]
     rows += [(name, version or "not installed") for name, version in result["packages"].items()]
-    rows.append(("Mojo compiler", f"{compiler['version']} at {compiler['path']}" if compiler
-                 else "not installed: pip install 'mojoview[mojo]'"))
+    rows.append(
+        (
+            "Mojo compiler",
+            f"{compiler['version']} at {compiler['path']}"
+            if compiler
+            else "not installed: pip install 'mojoview[mojo]'",
+        )
+    )
     features = " ".join(cpu["features"]) or "no vector extensions"
     rows.append(("CPU", f"{cpu['name']}, {cpu['cores']} usable cores, {features}"))
     facts = {name: value for name, value in result["pandas"].items() if name != "ok"}
     rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in facts.items()]
     rows += [(f"build: {name.replace('_', ' ')}", str(value)) for name, value in result["build"].items()]
-    verdict = ("everything works" if result["ok"]
-               else "pandas' internals are not as expected: mojoview uses its public routes")
+    verdict = (
+        "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses its public routes"
+    )
     return f"{table(rows, indent='')}\n{verdict}"
 
 
@@ -81,6 +88,6 @@ def _cpu_name() -> str:
 
 
 def _cpu_features() -> list[str]:
-    """The vector extensions that the built-in and Mojo kernels make use of."""
+    """Return the vector extensions that the built-in and Mojo kernels use."""
     flags = set((_cpu_lines().get("flags") or _cpu_lines().get("Features") or "").split())
     return [name for name in ("sse4_2", "avx2", "fma", "avx512f", "avx512bw", "asimd", "sve") if name in flags]

@@ -1,4 +1,4 @@
-"""Arguments of `python -m mojoview` and the errors a person should see without a traceback."""
+"""Arguments of `python -m mojoview`, and the errors that are shown without a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit status: 0 success, 1 a failed check, 2 bad usage, 130 Ctrl-C."""
+    """Run one command and return the exit status: 0 success, 1 a failed check, 2 bad usage, 130 Ctrl-C."""
     arguments = _parser().parse_args(argv)
     try:
         status = _run(arguments)
@@ -79,12 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     from mojoview.cli.ring import add_arguments as add_ring_arguments
 
     parser = argparse.ArgumentParser(
-        prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels.")
+        prog="python -m mojoview", description="Zero-copy views of pandas and NumPy memory for native kernels."
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="versions, compiler, CPU features, pandas self-test, build flags")
     demo = commands.add_parser("demo", help="the main job on 336,776 real flights (needs the demo extra)")
-    demo.add_argument("--builtin", action="store_true",
-                      help="do not compile the Mojo kernel even where a compiler is installed")
+    demo.add_argument(
+        "--builtin", action="store_true", help="do not compile the Mojo kernel even where a compiler is installed"
+    )
     bench = commands.add_parser("bench", help="the benchmark suite beside its peers (needs the bench extra)")
     bench.add_argument("pattern", nargs="?", default="", help="only benchmarks whose name contains this")
     bench.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")

@@ -1,4 +1,4 @@
-"""Pictures of measurements; matplotlib comes with the plot extra and is imported when it is needed."""
+"""Plots of measurements; matplotlib comes with the plot extra and is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["plot_histogram"]
 
 
 def plot_histogram(path: str, values: np.ndarray[Any, Any], label: str, title: str) -> None:
-    """Writes a histogram on logarithmic axes: latencies have long tails, and the tail is what one looks for."""
+    """Write a histogram on logarithmic axes, which show the tail of latencies."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found, unused-ignore]
         from matplotlib.figure import Figure  # type: ignore[import-not-found, unused-ignore]

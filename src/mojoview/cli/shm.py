@@ -1,4 +1,4 @@
-"""`python -m mojoview shm list | info | gc`: the shared memory of this machine, for people."""
+"""`python -m mojoview shm list | info | gc`: the shared memory of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["collect", "describe_collected", "describe_info", "describe_listing",
 
 
 def listing() -> dict[str, Any]:
-    """Every named segment, whose it is and whether its owner lives."""
+    """Return every named segment, its owner, and whether the owner lives."""
     found = mojoview.segments()
     rows = [
         {
@@ -44,7 +44,7 @@ def describe_listing(result: Mapping[str, Any]) -> str:
 
 
 def info(name: str) -> dict[str, Any]:
-    """What the header of one segment says, and what is wrong with it."""
+    """Return the header of one segment, and what is wrong with it."""
     entry = next((entry for entry in mojoview.segments() if entry.name == name and entry.path is not None), None)
     if entry is None:
         raise SegmentNotFound(2, f"segment {name!r}: there is none")
@@ -62,7 +62,7 @@ def describe_info(result: Mapping[str, Any]) -> str:
 
 
 def collect() -> dict[str, Any]:
-    """Removes what dead processes of this user left behind."""
+    """Remove what dead processes of this user left behind."""
     return {"ok": True, "removed": mojoview.cleanup()}
 
 

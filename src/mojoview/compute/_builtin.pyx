@@ -140,7 +140,7 @@ def describe_arrays(signature, list arrays, list names, threads):
 
     Notes
     -----
-    Thread safety: any thread; lets go of the GIL.
+    Thread safety: any thread; releases the GIL.
 
     Examples
     --------

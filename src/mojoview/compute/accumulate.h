@@ -1,4 +1,4 @@
-/* Accumulators: what a reduction remembers between blocks of elements, and how two of them become one.
+/* Accumulators: the state of a reduction between blocks of elements, and how two of them are merged.
  *
  * Elements are taken in blocks that stay in the first-level cache. Within a block sixteen lanes run side by
  * side (a fixed number, so that every CPU gives the same bits); across blocks sums are compensated (Neumaier

@@ -24,7 +24,7 @@ _RAISES = """DTypeError
         The dtype or its byte order is not among those above.
     MaskError
         A mask of more than two dimensions."""
-_SAFETY = """Thread safety: any thread; lets go of the GIL for arrays of 4096 elements and more.
+_SAFETY = """Thread safety: any thread; releases the GIL for arrays of 4096 elements and more.
     Ctrl-C is seen within 0.5 s."""
 
 

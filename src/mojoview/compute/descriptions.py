@@ -1,4 +1,4 @@
-"""What `kernels.describe` gives back: the statistics of one array, or of every column of a frame."""
+"""Results of `kernels.describe`: the statistics of one array, or of every column of a frame."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class FrameDescription:
         return iter(zip(self.labels, self.columns, strict=True))
 
     def __getitem__(self, label: Hashable) -> Description:
-        """The first column of that label."""
+        """Return the first column of that label."""
         return self.columns[self._first[label]]
 
     def _gather(self, name: str, dtype: type | None) -> npt.NDArray[Any]:
@@ -208,7 +208,7 @@ DESCRIBE = Signature(
     Blocks of 2048 elements are read once from memory and twice from the cache: for the sums and extremes, then for the
     squares about the block's mean; blocks are merged as in Chan, Golub and LeVeque (Stanford CS-TR-79-773, 1979).
 
-    Thread safety: any thread; lets go of the GIL for 4096 elements and more. Ctrl-C is seen within 0.5 s.
+    Thread safety: any thread; releases the GIL for 4096 elements and more. Ctrl-C is seen within 0.5 s.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-/* The sum of a block and how far it reaches, in one pass: what `describe` needs of most blocks.
+/* The sum and the extremes of a block in one pass, for `describe`.
  *
- * The portable form looks whether the block stays within the extremes so far, which compilers vectorise, and searches it
- * only when it does not. No compiler makes the minimum instruction of x86 out of C that keeps NaN's meaning, so that form
- * is written out, for AVX and for the SSE2 that every x86-64 has. The lanes of the sum are those of mv_sum_f64: the same
- * bits everywhere. */
+ * The portable form tests whether the block stays within the extremes so far, which compilers vectorise, and searches
+ * the block only if it does not. No compiler emits the minimum instruction of x86 for C that keeps the meaning of NaN,
+ * so that form is written out, for AVX and for the SSE2 that every x86-64 has. The lanes of the sum are those of
+ * mv_sum_f64: the same bits everywhere. */
 #ifndef MOJOVIEW_EXTENT_H
 #define MOJOVIEW_EXTENT_H
 
