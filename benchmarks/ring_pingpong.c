@@ -1,5 +1,5 @@
-/* One way of a 64-byte frame between two processes in C, each on a core of its own: the limit of the ring's layout. No waiting but
-   polling, nobody is woken. Prints the median in nanoseconds. */
+/* One way of a 64-byte frame between two processes in C, each on a core of its own: the limit of the ring's layout. No
+   waiting but polling, nobody is woken. Prints the median in nanoseconds. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,22 +13,26 @@ static int compare(const void *a, const void *b) { return *(const uint64_t *)a <
 
 static void send_one(mv_ring *w, const uint8_t *message) {
     uint64_t seq;
-    while (mv_ring_put(w, message, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, mv_monotonic_ns(), &seq)) mv_pause();
+    while (mv_ring_put(w, message, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, mv_monotonic_ns(), &seq))
+        mv_pause();
     mv_ring_publish(w);
 }
 static void receive_one(mv_ring *r, uint8_t *message) {
     mv_ring_frame f;
-    while (mv_ring_take(r, message, 64, &f)) mv_pause();
+    while (mv_ring_take(r, message, 64, &f))
+        mv_pause();
 }
 
 static void stay_on(int which) { /* the first or the last core there is */
     cpu_set_t all, one;
-    if (sched_getaffinity(0, sizeof all, &all)) return;
+    if (sched_getaffinity(0, sizeof all, &all))
+        return;
     for (int core = 0; core < CPU_SETSIZE; core++)
         if (CPU_ISSET(core, &all)) {
             CPU_ZERO(&one);
             CPU_SET(core, &one);
-            if (which == 0) break;
+            if (which == 0)
+                break;
         }
     (void)sched_setaffinity(0, sizeof one, &one);
 }
@@ -39,16 +43,20 @@ int main(void) {
     uint8_t message[64] = {0};
     mv_ring there, back;
     uint8_t *memory = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return 1;
-    for (int k = 0; k < 2; k++) mv_ring_format((mv_ring_ctl *)(memory + k * BYTES), 0, 0);
+    if (memory == MAP_FAILED)
+        return 1;
+    for (int k = 0; k < 2; k++)
+        mv_ring_format((mv_ring_ctl *)(memory + k * BYTES), 0, 0);
     mv_ring_open(&there, memory, BYTES, CAPACITY, MV_RING_SPSC, 0);
     mv_ring_open(&back, memory + BYTES, BYTES, CAPACITY, MV_RING_SPSC, 0);
     pid_t child = fork();
-    if (child < 0) return 1;
+    if (child < 0)
+        return 1;
     if (child == 0) {
         stay_on(1);
         mv_spsc_consume(&there), mv_spsc_produce(&back);
-        for (int k = 0; k < ROUNDS; k++) receive_one(&there, message), send_one(&back, message);
+        for (int k = 0; k < ROUNDS; k++)
+            receive_one(&there, message), send_one(&back, message);
         _exit(0);
     }
     stay_on(0);

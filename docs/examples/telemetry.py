@@ -1,6 +1,7 @@
-"""A spacecraft's telemetry bus: one process writes 50,000 frames a second on three channels, a second watches them
-live, a third records
-them, is killed and comes back. Afterwards the recording is analysed in pandas.
+"""A spacecraft's telemetry bus, in three processes.
+
+One writes 50,000 frames a second on three channels, one monitors them live, and one records them, is killed and
+restarted. Afterwards the recording is analysed in pandas.
 
     python telemetry.py [SECONDS]
 """
@@ -33,11 +34,11 @@ def attach(name: str, **options) -> Ring:
             return Ring.attach(name, **options)
         except SegmentNotFound:
             time.sleep(0.001)
-    raise TimeoutError(f"the bus {name!r} never appeared")
+    raise TimeoutError(f"the bus {name!r} did not appear")
 
 
 def fly(name: str, seconds: float) -> None:
-    """The bus: samples are computed ahead, then sent tick by tick, each frame on its own."""
+    """Run the bus: compute samples in advance, then send them tick by tick, each frame in a write of its own."""
     rng = np.random.default_rng(1)
     flight = [frames_of_a_tick(tick / 1000, rng) for tick in range(int(seconds * 1000))]
     with Ring.create(name, 1 << 24, "broadcast", crc=True) as ring:
@@ -77,7 +78,7 @@ def frames_of_a_tick(t: float, rng: np.random.Generator) -> list[tuple[int, byte
 
 
 def watch(name: str) -> None:
-    """The monitor: how old a batch is when it arrives here, and what it missed."""
+    """Run the monitor: measure the age of each batch when it arrives, and count missed frames."""
     ages, frames = [], 0
     with attach(name) as ring:
         while not ring.ended:
@@ -94,7 +95,7 @@ def watch(name: str) -> None:
 
 
 def record(name: str, path: str) -> None:
-    """The recorder. One that comes back asks the bus for the frame after the last one it has."""
+    """Run the recorder; after a restart continue with the frame after the last recorded one."""
     file = Path(path)
     with (
         attach(name) as bus,
@@ -107,7 +108,7 @@ def record(name: str, path: str) -> None:
             for frame in bus.read(4096, 0.5):
                 recording.append(frame)
         print(
-            f"recorder  process {os.getpid()} ended with the bus; missed {bus.lost} frames since it came back",
+            f"recorder  process {os.getpid()} ended with the bus; missed {bus.lost} frames since its restart",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""`python -m mojoview ring`: each action on a real ring, through the same entry as a person uses."""
+"""`python -m mojoview ring`: each action on a real ring, through the entry point of the command line."""
 
 import importlib.util
 import json
@@ -15,6 +15,7 @@ import pytest
 
 from mojoview import Ring
 from mojoview.cli.main import main
+from mojoview.memory import errors
 
 RECORD = np.dtype([("t", "f8"), ("n", "i4")])
 
@@ -82,7 +83,7 @@ def test_top(capsys, name):
         status, look = run(capsys, "top", name, "--count", 1, "--interval", 0.05)
         assert status == 0
         assert look["written"] == 1000
-        assert len(ring.read(2000, 0)) == 1000  # it took nothing
+        assert len(ring.read(2000, 0)) == 1000  # nothing was consumed
 
 
 def test_top_draws_a_table(capsys, name, monkeypatch):
@@ -98,11 +99,13 @@ def test_replay(capsys, recording, name):
     got = []
 
     def listen():
+        deadline = time.monotonic() + 20
         while True:
             try:
                 ring = Ring.attach(name)
                 break
-            except OSError:
+            except errors.SegmentNotFound:
+                assert time.monotonic() < deadline, "the replayed ring did not appear"
                 time.sleep(0.001)
         with ring:
             got.extend((frame.type, bytes(frame)) for frame in ring)
@@ -115,11 +118,11 @@ def test_replay(capsys, recording, name):
     assert got == [(20, np.array([(k / 2, k)], RECORD).tobytes()) for k in range(100)]
 
 
-def test_record_dies_and_comes_back(name, tmp_path, capsys):
-    """Its numbers are the source's: what it could not see is a gap, and what the ring still had is none."""
+def test_record_continues_after_a_kill(name, tmp_path, capsys):
+    """Frames overwritten while no recorder ran are a gap; frames still in the ring are not."""
     target = tmp_path / "flight.ring"
     with Ring.create(name, 1 << 16, "broadcast", crc=True) as ring:
-        ring.write_many([b"before it listened"] * 50)
+        ring.write_many([b"before the recorder"] * 50)
         for turn in range(3):
             command = [sys.executable, "-m", "mojoview", "ring", "record", name, str(target)]
             process = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL)
@@ -162,14 +165,14 @@ def test_histogram(capsys, recording, tmp_path):
     assert found["p50_us"] > 0
 
 
-def test_errors_are_words(capsys):
+def test_an_unknown_name_is_a_short_error(capsys):
     assert main(["ring", "check", "nobody"]) == 1
     assert "segment 'nobody': there is none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_damaged_recordings_end_in_words(capsys, recording, tmp_path, name, seed, monkeypatch):
-    """Random bytes anywhere in the file: every command ends with a status, and not with a traceback."""
+def test_damaged_recordings_end_with_a_status(capsys, recording, tmp_path, name, seed, monkeypatch):
+    """Random bytes anywhere in the file: every command ends with a status instead of a traceback."""
     monkeypatch.setattr(Ring, "wait_for_reader", lambda *_: False)
     content, rng = bytearray(recording.read_bytes()), np.random.default_rng(seed)
     for k in range(8):

@@ -1,5 +1,6 @@
-/* The rings without Python: single steps, counters about to wrap, deaths at every step of a claim, flipped bytes, and threads at
-   full speed. Built and run by tests/sharing/test_ring_native.py under the sanitizers. `ring_test NAME [SCALE]`. */
+/* The rings without Python: single steps, counters about to wrap, deaths at every step of a claim, flipped bytes, and
+   threads at full speed. Built and run by tests/sharing/test_ring_native.py under the sanitizers. `ring_test NAME
+   [SCALE]`. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,13 @@ static uint64_t random_u64(uint64_t *state) { /* xorshift64* */
     return *state * UINT64_C(0x2545f4914f6cdd1d);
 }
 static void fill(uint8_t *p, uint64_t n, uint64_t seq) {
-    for (uint64_t i = 0; i < n; i++) p[i] = (uint8_t)(seq * 31 + i);
+    for (uint64_t i = 0; i < n; i++)
+        p[i] = (uint8_t)(seq * 31 + i);
 }
 static int filled(const uint8_t *p, uint64_t n, uint64_t seq) {
     for (uint64_t i = 0; i < n; i++)
-        if (p[i] != (uint8_t)(seq * 31 + i)) return 0;
+        if (p[i] != (uint8_t)(seq * 31 + i))
+            return 0;
     return 1;
 }
 
@@ -43,15 +46,18 @@ static void test_crc(void) {
     CHECK(mv_crc32c(0, data, 32) == 0x8a9136aau);
     memset(data, 255, 32);
     CHECK(mv_crc32c(0, data, 32) == 0x62a8ab43u);
-    for (int i = 0; i < 32; i++) data[i] = (uint8_t)i;
+    for (int i = 0; i < 32; i++)
+        data[i] = (uint8_t)i;
     CHECK(mv_crc32c(0, data, 32) == 0x46dd794eu);
-    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)random_u64(&state);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)random_u64(&state);
     int hardware = mv_crc_hardware;
 #if defined(__x86_64__)
     int folds = mv_crc_folds;
 #endif
     for (int round = 0; round < 300; round++) {
-        size_t from = random_u64(&state) % 64, n = random_u64(&state) % (sizeof data - from), cut = random_u64(&state) % (n + 1);
+        size_t from = random_u64(&state) % 64, n = random_u64(&state) % (sizeof data - from),
+               cut = random_u64(&state) % (n + 1);
         mv_crc_hardware = 0;
         uint32_t expected = mv_crc32c(0, data + from, n);
         mv_crc_hardware = hardware;
@@ -87,24 +93,33 @@ static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
     mv_ring w = open_ring(memory, capacity, mode, crc), r = open_ring(memory, capacity, mode, crc);
     uint64_t state = start ^ seq0 ^ 0x9e3779b97f4a7c15u, next = seq0, seen = seq0, seq;
     uint8_t buffer[8192], out[8192];
-    CHECK((mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 5, 1) : mv_lossy_produce(&w)) == 0);
-    CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mode == MV_RING_MPSC ? mv_mpsc_consume(&r) : mv_lossy_attach(&r, 0)) == 0);
+    CHECK((mode == MV_RING_SPSC   ? mv_spsc_produce(&w)
+           : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 5, 1)
+                                  : mv_lossy_produce(&w)) == 0);
+    CHECK((mode == MV_RING_SPSC   ? mv_spsc_consume(&r)
+           : mode == MV_RING_MPSC ? mv_mpsc_consume(&r)
+                                  : mv_lossy_attach(&r, 0)) == 0);
     for (int round = 0; round < 1000; round++) {
         for (int k = (int)(random_u64(&state) % 6); k > 0; k--) {
-            uint64_t n = random_u64(&state) % 4 ? random_u64(&state) % 200 : random_u64(&state) % (mv_max_payload(&w) + 1);
+            uint64_t n =
+                random_u64(&state) % 4 ? random_u64(&state) % 200 : random_u64(&state) % (mv_max_payload(&w) + 1);
             fill(buffer, n, next);
             int rc = mv_ring_put(&w, buffer, n, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq);
-            if (rc == MV_RING_FULL) break;
+            if (rc == MV_RING_FULL)
+                break;
             CHECK(rc == MV_RING_OK && seq == next++);
             mv_ring_publish(&w);
         }
-        CHECK(mv_ring_put(&w, buffer, mv_max_payload(&w) + 1, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq) == MV_RING_TOO_BIG);
+        CHECK(mv_ring_put(&w, buffer, mv_max_payload(&w) + 1, MV_FRAME_DATA, MV_FLAG_WHOLE, 7, &seq) ==
+              MV_RING_TOO_BIG);
         mv_ring_frame frames[8];
         if (mode >= MV_RING_BROADCAST) {
             int rc;
             while ((rc = mv_lossy_next(&r, out, sizeof out, frames)) != MV_RING_EMPTY) {
-                if (rc == MV_RING_LAPPED) continue;
-                CHECK(rc == MV_RING_OK && filled(out, frames->length, frames->seq) && frames->seq + 1 - seq0 > seen - seq0);
+                if (rc == MV_RING_LAPPED)
+                    continue;
+                CHECK(rc == MV_RING_OK && filled(out, frames->length, frames->seq) &&
+                      frames->seq + 1 - seq0 > seen - seq0);
                 seen = frames->seq + 1;
             }
             continue;
@@ -112,25 +127,30 @@ static void round_trip(int mode, int crc, uint64_t start, uint64_t seq0) {
         int n = mv_ring_peek(&r, frames, 1 + (int)(random_u64(&state) % 8), 1);
         CHECK(n > 0 || n == MV_RING_EMPTY);
         for (int k = 0; k < n; k++)
-            CHECK(frames[k].seq == seen++ && filled(frames[k].payload, frames[k].length, frames[k].seq) && frames[k].t_ns == 7);
+            CHECK(frames[k].seq == seen++ && filled(frames[k].payload, frames[k].length, frames[k].seq) &&
+                  frames[k].t_ns == 7);
         mv_ring_release(&r, r.pos);
     }
-    if (mode >= MV_RING_BROADCAST) CHECK(r.pos == w.tail);
+    if (mode >= MV_RING_BROADCAST)
+        CHECK(r.pos == w.tail);
     CHECK(next - seq0 > 500);
     free(memory);
 }
 static void test_wrap(void) {
-    const uint64_t starts[] = {0, (UINT64_C(1) << 31) - 4096, (UINT64_C(1) << 32) - 4096, (UINT64_C(1) << 63) - 4096, (uint64_t)0 - 4096};
+    const uint64_t starts[] = {0, (UINT64_C(1) << 31) - 4096, (UINT64_C(1) << 32) - 4096, (UINT64_C(1) << 63) - 4096,
+                               (uint64_t)0 - 4096};
     for (int mode = MV_RING_SPSC; mode <= MV_RING_RECORDER; mode++)
         for (int crc = 0; crc < 2; crc++)
-            for (int k = 0; k < 5; k++) round_trip(mode, crc, starts[k], starts[k] + 4096 - 2);
+            for (int k = 0; k < 5; k++)
+                round_trip(mode, crc, starts[k], starts[k] + 4096 - 2);
 }
 
 /* A producer dies after each step of a claim; the consumer gets every committed frame and goes on. */
 static void die_at(int step, int pad_first) {
     const uint64_t capacity = 4096;
     void *memory = new_ring(capacity, 0, 0);
-    mv_ring a = open_ring(memory, capacity, MV_RING_MPSC, 1), b = open_ring(memory, capacity, MV_RING_MPSC, 1), r = open_ring(memory, capacity, MV_RING_MPSC, 1);
+    mv_ring a = open_ring(memory, capacity, MV_RING_MPSC, 1), b = open_ring(memory, capacity, MV_RING_MPSC, 1),
+            r = open_ring(memory, capacity, MV_RING_MPSC, 1);
     uint8_t payload[2048] = {1};
     uint64_t seq, pos;
     mv_ring_frame frames[16];
@@ -138,25 +158,33 @@ static void die_at(int step, int pad_first) {
     if (pad_first) /* the next claim does not fit before the end of the lap */
         for (int k = 0; k < 2; k++) {
             CHECK(mv_ring_put(&a, payload, 1856, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
-                CHECK(mv_ring_peek(&r, frames, 16, 1) == 1);
+            CHECK(mv_ring_peek(&r, frames, 16, 1) == 1);
             mv_ring_release(&r, r.pos);
         }
     CHECK(mv_ring_put(&a, payload, 64, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     uint64_t tail = mv_atomic_load(&b.ctl->tail, memory_order_relaxed), pad = mv_padding(&b, tail, 640);
     CHECK(!pad_first == !pad);
     mv_ring_slot *slot = &b.ctl->slot[1]; /* the steps of mv_mpsc_claim, up to `step` */
-    if (step >= 1) mv_atomic_store(&slot->pos, tail, memory_order_release), mv_atomic_store(&slot->need, pad + 640, memory_order_release);
-    if (step >= 2) mv_atomic_store(&b.ctl->tail, tail + pad + 640, memory_order_release);
+    if (step >= 1)
+        mv_atomic_store(&slot->pos, tail, memory_order_release),
+            mv_atomic_store(&slot->need, pad + 640, memory_order_release);
+    if (step >= 2)
+        mv_atomic_store(&b.ctl->tail, tail + pad + 640, memory_order_release);
     if (step >= 3 && pad) {
         mv_ring_header h = {mv_header_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, b.source), 0, 0, 0, 0};
         mv_mpsc_seal(&b, tail, &h);
     }
     if (step >= 4) {
-        mv_ring_header h = {mv_header_word((uint32_t)-(600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source), b.next_seq++, 0, 0, 0};
+        mv_ring_header h = {mv_header_word((uint32_t) - (600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source),
+                            b.next_seq++, 0, 0, 0};
         mv_mpsc_seal(&b, tail + pad, &h);
     }
-    if (step >= 5) mv_atomic_store(&slot->next_seq, b.next_seq, memory_order_relaxed), memset(mv_mpsc_payload(&b, tail + pad), 9, 300);
-    if (step >= 6) mv_mpsc_commit(&b, tail + pad, 600, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, mv_crc32c(0, mv_mpsc_payload(&b, tail + pad), 600));
+    if (step >= 5)
+        mv_atomic_store(&slot->next_seq, b.next_seq, memory_order_relaxed),
+            memset(mv_mpsc_payload(&b, tail + pad), 9, 300);
+    if (step >= 6)
+        mv_mpsc_commit(&b, tail + pad, 600, MV_FRAME_DATA, MV_FLAG_WHOLE, 0,
+                       mv_crc32c(0, mv_mpsc_payload(&b, tail + pad), 600));
     CHECK(mv_ring_put(&a, payload, 100, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
     int got = 0, n, asked = 0;
     while ((n = mv_ring_peek(&r, frames, 16, 1)) != MV_RING_EMPTY) {
@@ -183,10 +211,12 @@ static void die_at(int step, int pad_first) {
     free(memory);
 }
 static void test_unblock(void) {
-    for (int step = 0; step <= 6; step++) die_at(step, 0), die_at(step, 1);
+    for (int step = 0; step <= 6; step++)
+        die_at(step, 0), die_at(step, 1);
 }
 
-/* One byte of a ring is changed: no frame passes that is not as it was written, and the counts say how many are missing. */
+/* One byte of a ring is changed: no frame passes that is not as it was written, and the counts say how many are
+   missing. */
 static void test_flip(void) {
     const uint64_t capacity = 8192;
     for (int mode = MV_RING_SPSC; mode <= MV_RING_RECORDER; mode++) {
@@ -194,9 +224,12 @@ static void test_flip(void) {
         for (uint64_t round = 0; round < 1500 * scale; round++) {
             void *memory = new_ring(capacity, 0, 0);
             mv_ring w = open_ring(memory, capacity, mode, 1), r = open_ring(memory, capacity, mode, 1);
-            if (mode == MV_RING_SPSC) mv_spsc_produce(&w), mv_spsc_consume(&r);
-            else if (mode == MV_RING_MPSC) mv_mpsc_acquire_slot(&w, 63, 1), mv_mpsc_consume(&r);
-            else mv_lossy_produce(&w), mv_lossy_attach(&r, 0);
+            if (mode == MV_RING_SPSC)
+                mv_spsc_produce(&w), mv_spsc_consume(&r);
+            else if (mode == MV_RING_MPSC)
+                mv_mpsc_acquire_slot(&w, 63, 1), mv_mpsc_consume(&r);
+            else
+                mv_lossy_produce(&w), mv_lossy_attach(&r, 0);
             uint8_t payload[256], out[4096], bytes_of[8192];
             uint64_t seq, written = 8, covered = 0;
             memset(bytes_of, 0, sizeof bytes_of);
@@ -213,21 +246,27 @@ static void test_flip(void) {
             mv_ring_frame frames[16];
             uint64_t good = 0, crc_broken = 0, breaks = 0;
             for (;;) {
-                int n = mode < MV_RING_BROADCAST ? mv_ring_peek(&r, frames, 16, 1) : mv_lossy_next(&r, out, sizeof out, frames);
-                if (n == MV_RING_EMPTY) break;
+                int n = mode < MV_RING_BROADCAST ? mv_ring_peek(&r, frames, 16, 1)
+                                                 : mv_lossy_next(&r, out, sizeof out, frames);
+                if (n == MV_RING_EMPTY)
+                    break;
                 if (n == MV_RING_BROKEN) {
                     CHECK(r.broken.pos <= at && at < r.broken.pos + 512);
                     breaks++;
                     crc_broken += r.broken.reason == MV_BREAK_CRC;
                     continue;
                 }
-                if (n == MV_RING_OK) n = 1;
+                if (n == MV_RING_OK)
+                    n = 1;
                 CHECK(n > 0);
-                for (int k = 0; k < n; k++) CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
+                for (int k = 0; k < n; k++)
+                    CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
                 good += (uint64_t)n;
             }
             CHECK(breaks == bytes_of[at]); /* every flip of a frame's byte is found, once, and slack is nobody's */
-            uint64_t behind = written - r.expected[mode == MV_RING_MPSC ? 63 : 0]; /* frames after which there is none to tell the gap */
+            uint64_t behind =
+                written -
+                r.expected[mode == MV_RING_MPSC ? 63 : 0]; /* frames after which there is none to tell the gap */
             CHECK(good + crc_broken + r.lost + behind == written);
             free(memory);
         }
@@ -242,17 +281,20 @@ static void test_hostile(void) {
         int mode = 1 + (int)(random_u64(&state) % 4);
         void *memory = new_ring(capacity, 0, 0);
         uint64_t *words = memory;
-        for (uint64_t k = 0; k < 32; k++) words[random_u64(&state) % 70] = random_u64(&state) >> random_u64(&state) % 64;
+        for (uint64_t k = 0; k < 32; k++)
+            words[random_u64(&state) % 70] = random_u64(&state) >> random_u64(&state) % 64;
         mv_ring_ctl *ctl = memory;
         if (round & 1) {
             ctl->tail &= ~UINT64_C(63);
             ctl->head &= ~UINT64_C(63);
             ctl->consumed &= ~UINT64_C(63);
         }
-        if (round & 8) ctl->start_pos = ctl->tail - random_u64(&state) % capacity;
+        if (round & 8)
+            ctl->start_pos = ctl->tail - random_u64(&state) % capacity;
         for (uint64_t k = 0; k < capacity / 64; k++) { /* headers with a right check and random lengths */
             mv_ring_header h = {random_u64(&state), random_u64(&state), 0, 0, 0};
-            if (random_u64(&state) & 1) h.word = mv_header_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);
+            if (random_u64(&state) & 1)
+                h.word = mv_header_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);
             h.check = mv_header_check(&h, ctl->tail - capacity + 64 * k);
             memcpy((uint8_t *)(ctl + 1) + ((ctl->tail + 64 * k) & (capacity - 1) & ~UINT64_C(63)), &h, sizeof h);
         }
@@ -260,21 +302,31 @@ static void test_hostile(void) {
         uint8_t out[4096], payload[100] = {0};
         mv_ring_frame frames[16];
         uint64_t seq;
-        int rc = mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mode == MV_RING_MPSC ? mv_mpsc_consume(&r) : mv_lossy_attach(&r, (int)(round & 2));
+        int rc = mode == MV_RING_SPSC   ? mv_spsc_consume(&r)
+                 : mode == MV_RING_MPSC ? mv_mpsc_consume(&r)
+                                        : mv_lossy_attach(&r, (int)(round & 2));
         for (int k = 0; rc != MV_RING_CORRUPT && k < 200; k++) {
-            rc = mode < MV_RING_BROADCAST && !(round & 4) ? mv_ring_peek(&r, frames, 16, 1) : mv_lossy_next(&r, out, sizeof out, frames);
+            rc = mode < MV_RING_BROADCAST && !(round & 4) ? mv_ring_peek(&r, frames, 16, 1)
+                                                          : mv_lossy_next(&r, out, sizeof out, frames);
             for (int j = 0; j < rc; j++)
                 CHECK(frames[j].payload >= r.data && frames[j].payload + frames[j].length <= r.data + capacity);
-            if (rc == MV_RING_EMPTY || rc == MV_RING_SHORT_BUFFER) break;
+            if (rc == MV_RING_EMPTY || rc == MV_RING_SHORT_BUFFER)
+                break;
             if (rc == MV_RING_GAP) {
                 mv_mpsc_measure_gap(&r);
-                if (mv_mpsc_unblock(&r, random_u64(&state)) != MV_RING_OK) break;
+                if (mv_mpsc_unblock(&r, random_u64(&state)) != MV_RING_OK)
+                    break;
             }
         }
-        if (mode >= MV_RING_BROADCAST) mv_lossy_seek(&r, random_u64(&state));
-        if (mode == MV_RING_RECORDER) mv_recorder_recover(&w);
-        rc = mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 1, 1) : mv_lossy_produce(&w);
-        if (rc == MV_RING_OK) mv_ring_put(&w, payload, sizeof payload, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq);
+        if (mode >= MV_RING_BROADCAST)
+            mv_lossy_seek(&r, random_u64(&state));
+        if (mode == MV_RING_RECORDER)
+            mv_recorder_recover(&w);
+        rc = mode == MV_RING_SPSC   ? mv_spsc_produce(&w)
+             : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 1, 1)
+                                    : mv_lossy_produce(&w);
+        if (rc == MV_RING_OK)
+            mv_ring_put(&w, payload, sizeof payload, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq);
         free(memory);
     }
     mv_ring r;
@@ -283,7 +335,11 @@ static void test_hostile(void) {
 }
 
 /* Threads at full speed. The reader checks every payload; under TSan every copy is checked as well. */
-typedef struct { void *memory; uint64_t capacity, count; int mode, slot; } job;
+typedef struct {
+    void *memory;
+    uint64_t capacity, count;
+    int mode, slot;
+} job;
 
 static void wait_for(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument) {
     int rc = MV_RING_EMPTY;
@@ -296,7 +352,9 @@ static void *produce(void *argument) {
     mv_ring w = open_ring(j->memory, j->capacity, j->mode, 1);
     uint64_t state = 99 + (uint64_t)j->slot, seq;
     uint8_t payload[512];
-    CHECK((w.mode == MV_RING_SPSC ? mv_spsc_produce(&w) : w.mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, j->slot, 1) : mv_lossy_produce(&w)) == 0);
+    CHECK((w.mode == MV_RING_SPSC   ? mv_spsc_produce(&w)
+           : w.mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, j->slot, 1)
+                                    : mv_lossy_produce(&w)) == 0);
     for (uint64_t k = 0; k < j->count;) {
         uint64_t n = random_u64(&state) % sizeof payload;
         fill(payload, n, k);
@@ -324,7 +382,8 @@ static void *observe(void *argument) {
             wait_for(&r, &r.ctl->data, mv_ring_has_data, 1);
             continue;
         }
-        if (rc == MV_RING_LAPPED) continue;
+        if (rc == MV_RING_LAPPED)
+            continue;
         CHECK(rc == MV_RING_OK && filled(out, f.length, f.seq) && f.seq >= seen);
         seen = f.seq + 1;
         got++;
@@ -340,11 +399,13 @@ static void test_threads(int mode, int producers) {
     job jobs[4];
     if (mode >= MV_RING_BROADCAST) {
         job j = {memory, capacity, count, mode, 0};
-        for (int k = 0; k < 2; k++) CHECK(pthread_create(&thread[k], NULL, observe, &j) == 0);
+        for (int k = 0; k < 2; k++)
+            CHECK(pthread_create(&thread[k], NULL, observe, &j) == 0);
         struct timespec pause = {0, 20000000}; /* both are there before the first frame */
         nanosleep(&pause, NULL);
         produce(&j);
-        for (int k = 0; k < 2; k++) CHECK(pthread_join(thread[k], NULL) == 0);
+        for (int k = 0; k < 2; k++)
+            CHECK(pthread_join(thread[k], NULL) == 0);
         free(memory);
         return;
     }
@@ -359,31 +420,44 @@ static void test_threads(int mode, int producers) {
         int n = mv_ring_peek(&r, frames, 16, 1);
         if (n == MV_RING_EMPTY || n == MV_RING_GAP) {
             wait_for(&r, &r.ctl->data, mv_ring_has_data, 0);
-            if (n == MV_RING_GAP) sched_yield();
+            if (n == MV_RING_GAP)
+                sched_yield();
             continue;
         }
         CHECK(n > 0);
-        for (int k = 0; k < n; k++) CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
+        for (int k = 0; k < n; k++)
+            CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
         got += (uint64_t)n;
         mv_ring_release(&r, r.pos);
         mv_ring_wake(&r.ctl->space);
     }
     CHECK(r.lost == 0);
-    for (int k = 0; k < producers; k++) CHECK(pthread_join(thread[k], NULL) == 0);
+    for (int k = 0; k < producers; k++)
+        CHECK(pthread_join(thread[k], NULL) == 0);
     free(memory);
 }
 
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
-    if (argc > 2) scale = strtoull(argv[2], NULL, 10);
-    if (!strcmp(name, "crc")) test_crc();
-    else if (!strcmp(name, "wrap")) test_wrap();
-    else if (!strcmp(name, "unblock")) test_unblock();
-    else if (!strcmp(name, "flip")) test_flip();
-    else if (!strcmp(name, "hostile")) test_hostile();
-    else if (!strcmp(name, "spsc")) test_threads(MV_RING_SPSC, 1);
-    else if (!strcmp(name, "mpsc")) test_threads(MV_RING_MPSC, 3);
-    else if (!strcmp(name, "broadcast")) test_threads(MV_RING_BROADCAST, 1);
-    else return fprintf(stderr, "unknown test %s\n", name), 2;
+    if (argc > 2)
+        scale = strtoull(argv[2], NULL, 10);
+    if (!strcmp(name, "crc"))
+        test_crc();
+    else if (!strcmp(name, "wrap"))
+        test_wrap();
+    else if (!strcmp(name, "unblock"))
+        test_unblock();
+    else if (!strcmp(name, "flip"))
+        test_flip();
+    else if (!strcmp(name, "hostile"))
+        test_hostile();
+    else if (!strcmp(name, "spsc"))
+        test_threads(MV_RING_SPSC, 1);
+    else if (!strcmp(name, "mpsc"))
+        test_threads(MV_RING_MPSC, 3);
+    else if (!strcmp(name, "broadcast"))
+        test_threads(MV_RING_BROADCAST, 1);
+    else
+        return fprintf(stderr, "unknown test %s\n", name), 2;
     return 0;
 }

@@ -1,15 +1,13 @@
-"""The many-producer ring as a finite machine, explored exhaustively: every interleaving of two producers and a
-consumer, with any of
-them dying at any step and another taking its place.
+"""The many-producer ring as a finite state machine, explored exhaustively.
 
-One step is one access to shared memory, as in `sharing/ring/mpsc.h`; a position counts lines, a frame is one or two of them.
-What must hold:
+Every interleaving of two producers and a consumer, of which any may die at any step and be replaced. One step is one
+access to shared memory, as in `sharing/ring/mpsc.h`; a position counts lines, a frame has one or two lines. Invariants:
 
-* only committed frames are delivered, each at least once, each producer's in order;
-* nobody's claim is skipped while its producer lives, and nobody writes where another's bytes are;
-* from every state that can be reached the ring can still be emptied: no gap blocks it for ever.
+* only committed frames are delivered, each at least once, in the order of each producer;
+* no claim is skipped while its producer is alive, and no producer writes to bytes of another;
+* from every reachable state the ring can still be emptied: no gap blocks it permanently.
 
-`explore(mutant=...)` leaves out one step of the protocol; each of those must make it fail.
+`explore(mutant=...)` leaves out one step of the protocol; each mutant must violate an invariant.
 """
 
 from __future__ import annotations
@@ -19,23 +17,23 @@ from typing import NamedTuple
 CAPACITY = 4
 MUTANTS = {
     "no announcement": "a claim is not announced before `tail` moves",
-    "no withdrawal": "an announcement stays although the claim went to somebody else",
-    "who lives first": "who lives is asked before `tail` is read",
-    "no second look": "the range is not looked at again after the announcements",
-    "nobody asked": "every producer is taken for dead",
-    "no zeros": "header words are not zeroed before the bytes go back",
+    "no withdrawal": "an announcement stays although another producer won the claim",
+    "alive first": "living slots are queried before `tail` is read",
+    "no second look": "the range is not read again after the announcements",
+    "all dead": "every producer counts as dead",
+    "no zeros": "header words are not zeroed before the bytes are released",
     "head first": "`head` is published before the zeros",
-    "no consumed": "a new consumer begins at `head`, whatever its predecessor had begun to zero",
-    "no epoch": "a slot's new owner passes for the one that died in it",
+    "no consumed": "a new consumer begins at `head`, although its predecessor had begun to zero",
+    "no epoch": "a slot's new owner is taken for its dead predecessor",
 }
 
 
 class Violation(Exception):
-    """The protocol did what it must not."""
+    """An invariant of the protocol does not hold."""
 
 
-class Claim(NamedTuple):  # what really happened; no step of the protocol may look at it
-    pos: int  # of the padding, where there is any
+class Claim(NamedTuple):  # ground truth, which no step of the protocol may read
+    pos: int  # of the padding, if there is any
     need: int
     frame: int
     slot: int
@@ -46,9 +44,9 @@ class Claim(NamedTuple):  # what really happened; no step of the protocol may lo
 class Producer(NamedTuple):
     alive: bool
     epoch: int
-    at: str  # which step comes next
-    jobs: tuple[int, ...]  # lines of each frame still to be written
-    tail: int  # as it was read
+    at: str  # the next step
+    jobs: tuple[int, ...]  # lines of each frame to write
+    tail: int  # as last read
     pos: int
     announced_pos: int  # its slot's announcement
     announced_need: int
@@ -84,7 +82,7 @@ IDLE = Consumer("look", 0, 0, 0, 0, (), 0, 0)
 
 
 def explore(jobs=((1, 2), (2,)), *, deaths=1, consumer_deaths=0, heirs=(1,), mutant=None, limit=2_000_000) -> int:
-    """The number of states; raises `Violation`."""
+    """Return the number of states; raise `Violation`."""
     assert mutant is None or mutant in MUTANTS
     begin = State(
         0,
@@ -137,12 +135,12 @@ def is_final(s: State) -> bool:
 def steps(s: State, heirs, mutant):
     for slot, p in enumerate(s.producers):
         if p.alive:
-            if p.at.startswith("sit") or p.jobs:
+            if p.at in ("clear need", "new epoch") or p.jobs:
                 yield from produce(s, slot, p, mutant)
             if s.deaths and p.jobs and p.at != "tail":
                 yield put(s._replace(deaths=s.deaths - 1), slot, p._replace(alive=False))
-        elif heirs and p.epoch == 1:  # the lock is free: somebody else takes the slot
-            yield put(s, slot, p._replace(alive=True, at="sit need", jobs=tuple(heirs)))
+        elif heirs and p.epoch == 1:  # the lock is free: another process takes the slot
+            yield put(s, slot, p._replace(alive=True, at="clear need", jobs=tuple(heirs)))
     yield from consume(s, mutant)
     if s.consumer_deaths and (s.consumer.at != "look" or s.consumer.pos != s.consumed):
         begins = Consumer("takeover" if mutant != "no consumed" else "look", s.head, s.head, 0, 0, (), 0, 0)
@@ -154,7 +152,7 @@ def put(s: State, slot: int, p: Producer) -> State:
 
 
 def store(s: State, slot: int, pos: int, word: object) -> State:
-    """A producer's store to a line: it must be its own."""
+    """Store a producer's word to a line, which must be its own."""
     owner = max((c for c in s.claims if c.pos <= pos < c.pos + c.need), default=None)
     later = [c for c in s.claims if any((q - pos) % CAPACITY == 0 and q > pos for q in range(c.pos, c.pos + c.need))]
     if owner is None or owner.slot != slot or owner.epoch != s.producers[slot].epoch or later or pos < s.head:
@@ -168,10 +166,10 @@ def replace(words, pos, word):
 
 
 def produce(s: State, slot: int, p: Producer, mutant):
-    if p.at == "sit need":
-        yield put(s, slot, p._replace(announced_need=0, at="sit epoch"))
+    if p.at == "clear need":
+        yield put(s, slot, p._replace(announced_need=0, at="new epoch"))
         return
-    if p.at == "sit epoch":
+    if p.at == "new epoch":
         yield put(s, slot, p._replace(epoch=p.epoch + 1, at="tail"))
         return
     lines = p.jobs[0]
@@ -181,12 +179,12 @@ def produce(s: State, slot: int, p: Producer, mutant):
         yield put(s, slot, p._replace(tail=s.tail, at="head"))
     elif p.at == "head":
         if p.tail >= s.head and p.tail + pad + lines - s.head <= CAPACITY:
-            yield put(s, slot, p._replace(at="say pos" if mutant != "no announcement" else "cas"))
+            yield put(s, slot, p._replace(at="announce pos" if mutant != "no announcement" else "cas"))
         elif p.tail != s.tail:
             yield put(s, slot, p._replace(at="tail"))
-    elif p.at == "say pos":
-        yield put(s, slot, p._replace(announced_pos=p.tail, at="say need"))
-    elif p.at == "say need":
+    elif p.at == "announce pos":
+        yield put(s, slot, p._replace(announced_pos=p.tail, at="announce need"))
+    elif p.at == "announce need":
         yield put(s, slot, p._replace(announced_need=pad + lines, at="cas"))
     elif p.at == "cas":
         if s.tail != p.tail:
@@ -220,12 +218,12 @@ def next_word(s: State, pos: int, end: int) -> int:
 
 
 def skip(s: State, upto: int) -> State:
-    """The consumer gives a gap up: nobody who lives may have a claim there, and nothing committed."""
+    """Skip a gap: it may contain neither a living producer's claim nor a committed frame."""
     pos = s.consumer.pos
     for c in s.claims:
         if c.pos < upto and c.pos + c.need > pos and c.frame >= pos:
             p = s.producers[c.slot]
-            if c.done or (p.alive and p.epoch == c.epoch and not p.at.startswith("sit")):
+            if c.done or (p.alive and p.epoch == c.epoch and p.at not in ("clear need", "new epoch")):
                 raise Violation(f"skipped {pos} to {upto}, where {c} is")
     return s._replace(consumer=IDLE._replace(pos=upto))
 
@@ -244,7 +242,7 @@ def consume(s: State, mutant):
                 delivered = s.delivered | {pos} if kind == "frame" else s.delivered
                 yield s._replace(delivered=delivered, consumer=c._replace(pos=c.pos + lines))
             else:
-                first = "gap" if mutant != "who lives first" else "who"
+                first = "gap" if mutant != "alive first" else "query"
                 yield s._replace(consumer=c._replace(at=first, slot=0))
         if c.pos > s.consumed:
             yield s._replace(consumed=c.pos, consumer=c._replace(at="zero", zeroing=s.head))
@@ -260,12 +258,12 @@ def consume(s: State, mutant):
         else:
             yield s._replace(head=upto, consumer=IDLE._replace(pos=upto))
     elif c.at == "gap":
-        after = "who" if mutant != "who lives first" else "judge"
+        after = "query" if mutant != "alive first" else "decide"
         yield s._replace(consumer=c._replace(at=after, tail=s.tail, gap=next_word(s, c.pos, s.tail)))
-    elif c.at == "who":
-        alive = tuple(p.alive and mutant != "nobody asked" for p in s.producers)
-        yield s._replace(consumer=c._replace(at="judge" if mutant != "who lives first" else "gap", alive=alive))
-    elif c.at == "judge":
+    elif c.at == "query":
+        alive = tuple(p.alive and mutant != "all dead" for p in s.producers)
+        yield s._replace(consumer=c._replace(at="decide" if mutant != "alive first" else "gap", alive=alive))
+    elif c.at == "decide":
         word = s.words[c.pos % CAPACITY]
         if word == 0:
             yield s._replace(consumer=c._replace(at="need", slot=0) if c.gap > c.pos else IDLE._replace(pos=c.pos))
@@ -291,8 +289,8 @@ def consume(s: State, mutant):
         else:
             yield s._replace(consumer=c._replace(at="pos", need=s.producers[c.slot].announced_need))
     elif c.at == "pos":
-        said = s.producers[c.slot].announced_pos
-        if c.need and said < c.gap and said + c.need > c.pos:
+        announced = s.producers[c.slot].announced_pos
+        if c.need and announced < c.gap and announced + c.need > c.pos:
             yield s._replace(consumer=IDLE._replace(pos=c.pos))
         else:
             yield s._replace(consumer=c._replace(at="need", slot=c.slot + 1, need=0))

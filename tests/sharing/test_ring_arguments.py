@@ -1,4 +1,4 @@
-"""Ring: arguments that cannot be used are refused in words, and nothing is lost by it."""
+"""Ring: invalid arguments raise errors of the tree, and no message is lost by them."""
 
 import os
 import threading
@@ -19,9 +19,8 @@ def ring():
         yield made
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_create_refuses():
+    for arguments in [
         {"capacity": 5000},
         {"capacity": 64},
         {"mode": "any"},
@@ -48,12 +47,16 @@ def ring():
         {"name": 5},
         {"name": "a\0b"},
         {"name": b"a/b", "mode": "recorder"},
-    ],
-    ids=str,
-)
-def test_create_refuses(arguments):
-    with pytest.raises(errors.ArgumentError, match=r"Ring\.create"):
-        Ring.create(**arguments)
+    ]:
+        assert "Ring.create" in refusal(arguments), arguments
+
+
+def refusal(arguments):
+    try:
+        Ring.create(**arguments).close()
+    except errors.ArgumentError as error:
+        return str(error)
+    return "accepted"
 
 
 def test_calls_refuse(ring):
@@ -93,7 +96,7 @@ def test_calls_refuse(ring):
 
 
 @pytest.mark.parametrize("kind", [Batch, Claim, Frame, Ring])
-def test_an_object_that_nobody_made_is_refused_in_words(kind):
+def test_bare_objects_raise_errors_of_the_tree(kind):
     bare = kind.__new__(kind)
     for attribute in (
         "seq",
@@ -128,10 +131,10 @@ def test_a_batch_is_a_sequence(ring):
     ]:
         with pytest.raises(kind):
             batch[key]
-    assert ring.write(np.zeros(3, [("O", "i4")])) == 3  # a field's name is no type
+    assert ring.write(np.zeros(3, [("O", "i4")])) == 3  # the "O" is a field's name, not a type
 
 
-def test_a_buffer_that_is_too_small_loses_nothing(ring):
+def test_a_buffer_that_is_too_small_loses_no_message(ring):
     ring.write(b"abc")
     with pytest.raises(errors.ShapeError, match="3 bytes"):
         ring.read_into(bytearray(2))
@@ -141,7 +144,7 @@ def test_a_buffer_that_is_too_small_loses_nothing(ring):
     assert ring.last[0] == 0
 
 
-def test_a_pin_that_is_not_permitted_is_a_warning():
+def test_a_core_that_cannot_be_pinned_is_a_warning():
     with pytest.warns(RuntimeWarning, match="pin=100000"):
         Ring.create(pin=100_000).close()
 
@@ -160,7 +163,7 @@ def test_a_pin_binds_the_calling_thread():
     assert bound == [{core}]
 
 
-def test_a_priority_is_given_or_a_warning():
+def test_a_priority_is_set_or_a_warning():
     found = []
 
     def run():

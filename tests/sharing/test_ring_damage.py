@@ -1,6 +1,6 @@
-"""Deaths and damage: nothing that was committed is lost in a lossless ring, losses of a lossy one are counted
-exactly, no bit flip passes,
-and no content of the memory crashes a reader."""
+"""Deaths and damage: no committed frame of a lossless ring is lost, losses of a lossy one are counted exactly, no
+flipped bit passes, and no content of the memory crashes a reader.
+"""
 
 import itertools
 import multiprocessing
@@ -18,12 +18,12 @@ from mojoview import Ring
 from mojoview.memory import errors
 
 fork = multiprocessing.get_context("fork")
-# Of each of seven kinds: 56 deaths, and 1,001 in the slow run.
+# Of seven kinds of deaths: 56, and 1,001 in the slow run.
 kills = pytest.mark.parametrize("kills", [8, pytest.param(143, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 
 
 def producer(name, number, progress):
-    """Writes its own count for ever; says what it wrote before it goes on."""
+    """Write numbered messages without end, and count each after it was written."""
     with Ring.attach(name, wait_for_peer=True) as ring:
         rng = random.Random(number)
         for k in range(10**9):
@@ -32,22 +32,23 @@ def producer(name, number, progress):
 
 
 def claimer(name, progress):
-    """Dies with a claim open."""
+    """Wait with an open claim to be killed."""
     ring = Ring.attach(name)
     with ring.claim(100) as view:
         view[:50] = 1
         progress.value = 1
-        time.sleep(60)
+        signal.pause()
 
 
 def killed(target, *arguments, seconds):
-    """Starts a process, lets it run for a moment, kills it; what it had counted."""
+    """Start a process, kill it `seconds` after its first count, and yield (process, count) meanwhile."""
     progress = fork.Value("Q", 0, lock=False)
     process = fork.Process(target=target, args=(*arguments, progress))
     process.start()
     deadline = time.monotonic() + 20
     while progress.value == 0 and time.monotonic() < deadline:
         yield process, progress
+        time.sleep(0.0002)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         yield process, progress
@@ -56,8 +57,15 @@ def killed(target, *arguments, seconds):
     yield process, progress
 
 
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
+        time.sleep(0.001)
+
+
 def take(ring, seen):
-    """Reads what is there; every message is the next of its writer."""
+    """Read the available messages; each must be the next of its writer."""
     with ring.read(256, 0) as batch:
         for frame in batch:
             number, k, _ = bytes(frame).split(b":", 2)
@@ -79,7 +87,7 @@ def test_killed_producers_lose_nothing_they_committed(mode, kills, name):
             while take(ring, seen):
                 pass
             committed = seen.get(number, 0)
-            assert committed - progress.value in (0, 1)  # it may have died between the write and the count
+            assert committed - progress.value in (0, 1)  # the producer may die between write and count
         assert ring.lost == 0
         assert not ring.broken
 
@@ -97,7 +105,7 @@ def test_open_claims_of_the_dead_are_skipped(kills, name):
 
 
 def consumer(name, log, progress):
-    """Reads, writes down what it read, and only then gives it back."""
+    """Log what was read, and release it only then."""
     with Ring.attach(name, wait_for_peer=True) as ring, open(log, "ab", buffering=0) as file:
         while True:
             batch = ring.read(8, 1)
@@ -109,8 +117,8 @@ def consumer(name, log, progress):
 
 @kills
 @pytest.mark.parametrize("mode", ["spsc", "mpsc"])
-def test_killed_consumers_get_it_again(mode, kills, name, tmp_path):
-    """At least once, in order: what a reader had not given back when it died is its successor's."""
+def test_frames_of_killed_consumers_are_redelivered(mode, kills, name, tmp_path):
+    """Frames not released are delivered to the successor, at least once and in order."""
     with Ring.create(name, 1 << 14, mode, crc=True, wait_for_peer=True, full="error") as ring:
         sent = 0
         for _ in range(kills):
@@ -129,8 +137,11 @@ def test_killed_consumers_get_it_again(mode, kills, name, tmp_path):
 
 @kills
 def test_killed_broadcasters_leave_exact_losses(kills, name):
-    """A reader that keeps pace as it can, and one that looks only between the deaths: both know what they missed."""
-    with Ring.create(name, 1 << 14, "broadcast", crc=True, wait_for_peer=True) as ring, Ring.attach(name, wait_for_peer=True) as slow:
+    """A reader that runs along, and one that reads only between the deaths: both count what they missed."""
+    with (
+        Ring.create(name, 1 << 14, "broadcast", crc=True, wait_for_peer=True) as ring,
+        Ring.attach(name, wait_for_peer=True) as slow,
+    ):
         ring.read(1, 0)
         slow.read(1, 0)
         last = 0
@@ -170,7 +181,7 @@ def iter_all(ring):
         yield from batch
 
 
-def test_the_death_of_the_other_side_is_told(name):
+def test_a_dead_producer_raises_peer_gone(name):
     with Ring.create(name, 4096) as ring:
         for _ in killed(producer, name, 1, seconds=0.01):
             pass
@@ -180,7 +191,7 @@ def test_the_death_of_the_other_side_is_told(name):
             ring.read(100, 5)
 
 
-def test_a_forked_child_attaches_anew(ring_pair):
+def test_a_forked_child_must_attach(ring_pair):
     ring, _ = ring_pair
 
     def child():
@@ -216,7 +227,7 @@ def test_every_flipped_byte_is_found(mode, way, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast"])
-def test_every_flipped_byte_is_found_for_long(mode, tmp_path):
+def test_every_flipped_byte_is_found_long(mode, tmp_path):
     flips(mode, "read", 20_000, tmp_path)
 
 
@@ -227,9 +238,7 @@ def flips(mode, way, rounds, tmp_path):
         with Ring.create(target, 4096, mode, crc=True, broken="skip", start="oldest") as ring:
             for number in range(12):
                 ring.write(bytes([number] * 64))
-            at = int(rng.integers(12)) * 128 + int(
-                rng.integers(96)
-            )  # of 128 bytes a frame has 96; the rest is nobody's
+            at = int(rng.integers(12)) * 128 + int(rng.integers(96))  # of 128 bytes a frame uses 96
             memory = ring.segment.view(4096 + 12288, (4096,), "u1", writable=True)
             memory[at] = int(memory[at]) ^ int(rng.integers(1, 256))
             memory.release()
@@ -305,7 +314,7 @@ def test_no_content_crashes_a_reader(mode):
 
 
 def test_a_start_off_the_grid_leads_nowhere(tmp_path):
-    """A file that says its first frame is one byte before the end of the ring."""
+    """A file whose first frame would be one byte before the end of the ring."""
     path = tmp_path / "r"
     with Ring.create(path, 4096, "recorder") as ring:
         for _ in range(3):
@@ -318,8 +327,8 @@ def test_a_start_off_the_grid_leads_nowhere(tmp_path):
         assert not ring.read(9, 0)
 
 
-def test_a_lossless_ring_that_cannot_be_written_is_only_looked_at(tmp_path, monkeypatch):
-    """A mapping without write access: taking would be a fault of memory."""
+def test_a_read_only_lossless_ring_can_only_be_observed(tmp_path, monkeypatch):
+    """Without write access to the mapping, consuming would be a segmentation fault."""
     path = tmp_path / "r"
     with Ring.create("spsc-file") as ring:
         ring.write(b"1")
@@ -335,13 +344,12 @@ def test_a_lossless_ring_that_cannot_be_written_is_only_looked_at(tmp_path, monk
 
 
 def test_a_stopped_producer_is_waited_for(name):
-    """Stopped is not dead: in the middle of a claim nobody skips it, and nobody reports its death."""
+    """A stopped producer is alive: its open claim is not skipped, and its death not reported."""
     with Ring.create(name, 1 << 16, "mpsc", crc=True) as ring:
         progress = fork.Value("Q", 0, lock=False)
         process = fork.Process(target=claimer, args=(name, progress))
         process.start()
-        while progress.value == 0:
-            time.sleep(0.001)
+        wait_until(lambda: progress.value)
         os.kill(process.pid, signal.SIGSTOP)
         ring.write(b"behind it")
         assert not ring.read(1, 0.1)
@@ -352,8 +360,8 @@ def test_a_stopped_producer_is_waited_for(name):
         assert ring.stats()["unblocked"] == 1
 
 
-def test_threads_that_share_a_handle_are_told(name):
-    """Two readers, or two writers, of one handle: each call is whole, or says that another is in there."""
+def test_threads_sharing_a_handle_get_busy(name):
+    """Two readers and two writers of one handle: each call is atomic or raises Busy."""
     with Ring.create(name, 1 << 12) as ring, Ring.attach(name) as writer:
         faults, got = [], []
 
@@ -385,8 +393,8 @@ def test_threads_that_share_a_handle_are_told(name):
 
 
 @pytest.mark.parametrize(("broken", "following"), [(None, 10), (7, 7)])
-def test_a_recording_goes_on_after_its_last_whole_frame(tmp_path, broken, following):
-    """The page that says where it ended is older than the frames, as after a power failure; up to the first break."""
+def test_a_recording_continues_after_its_last_frame(tmp_path, broken, following):
+    """The page with the tail is older than the frames, as after a power failure; frames up to the first break count."""
     path = tmp_path / "flight.ring"
     with Ring.create(path, 1 << 16, "recorder", crc=True) as ring:
         for k in range(5):

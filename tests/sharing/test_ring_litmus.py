@@ -1,5 +1,5 @@
-"""The ring's hand-shakes on the AArch64 memory model, with the mutants that must fail: by exhaustion, and by herd7
-where it is installed.
+"""The ring's protocols on the AArch64 memory model, with mutants that must fail: exhaustively, and by herd7 if it is
+installed.
 """
 
 import re

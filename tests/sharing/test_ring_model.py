@@ -1,4 +1,4 @@
-"""Claim, commit and unblock of the many-producer ring, every interleaving; and each step of it proved necessary."""
+"""Claim, commit and unblock of the many-producer ring: every interleaving, and the need for each step."""
 
 import importlib.util
 from pathlib import Path
@@ -29,17 +29,17 @@ LARGE = [
 @pytest.mark.parametrize(
     ("jobs", "settings"), [*SMALL, *(pytest.param(*case, marks=pytest.mark.slow) for case in LARGE)]
 )
-def test_every_interleaving_keeps_the_promises(jobs, settings):
+def test_every_interleaving_keeps_the_invariants(jobs, settings):
     assert ring_model.explore(jobs, **settings) > 1000
 
 
 @pytest.mark.parametrize("mutant", ring_model.MUTANTS)
 def test_each_step_is_needed(mutant):
-    """Fewest deaths first; the larger cases only where the smaller ones do not show it."""
+    """Explore the cases with the fewest deaths first, the larger ones only if the smaller do not fail."""
     cases = [SMALL[1], SMALL[3], SMALL[0], SMALL[4], (((1, 2), (2, 1)), {"deaths": 0, "consumer_deaths": 1})]
     for jobs, settings in cases:
         try:
             ring_model.explore(jobs, mutant=mutant, **settings)
         except ring_model.Violation:
             return
-    pytest.fail(f"{mutant}: nothing broke, so the model does not see it")
+    pytest.fail(f"{mutant}: no violation found, so the model does not check this step")

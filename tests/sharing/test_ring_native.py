@@ -1,8 +1,7 @@
-"""The ring's C cores without Python: under the sanitizers, and with memory orders weakened one at a time, which
-ThreadSanitizer must see.
+"""The ring's C headers without Python: under the sanitizers, and with each memory order weakened in turn.
 
-What x86 hardware and ThreadSanitizer cannot show (store buffering, the overrun check's fences) is in
-`tests/native/ring_litmus`.
+ThreadSanitizer must detect every weakened order. Effects that neither x86 hardware nor ThreadSanitizer shows (store
+buffering, the fences of the overrun check) are in `tests/native/ring_litmus`.
 """
 
 import shutil
@@ -14,12 +13,15 @@ from native.build import NATIVE, PACKAGE, changed_copy
 
 TESTS = ["crc", "wrap", "unblock", "flip", "hostile", "spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
-# Header, statement, and what becomes of it. Each must be there exactly once: a mutant that does not apply proves
-# nothing.
+# Header, statement to weaken, test to run. Each statement must occur exactly once, or the mutant proves nothing.
 MUTANTS = {
     "tail": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
     "head": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->head, upto, memory_order_release)", "spsc"),
-    "reader's tail": ("sharing/ring/spsc.h", "uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);", "spsc"),
+    "reader's tail": (
+        "sharing/ring/spsc.h",
+        "uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);",
+        "spsc",
+    ),
     "writer's head": (
         "sharing/ring/spsc.h",
         "uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
@@ -81,7 +83,7 @@ def test_core_under_sanitizers(program, name):
     ("name", "scale"), [("flip", 167), ("hostile", 20), ("spsc", 20), ("mpsc", 10), ("broadcast", 20)]
 )
 def test_core_for_long(tmp_path, name, scale):
-    """Among them 4 x 250,500 flipped bytes: every one that belongs to a frame is found, once."""
+    """Run more rounds, among them 4 x 250,500 flipped bytes: each that belongs to a frame is found once."""
     done = run(build(tmp_path, ["-O2"]), name, str(scale))
     assert done.returncode == 0, done.stderr[:4000]
 
@@ -97,7 +99,7 @@ def test_each_memory_order_is_needed(tmp_path, mutant):
 
 
 def test_checksum_without_the_instruction(tmp_path):
-    """The table, on this machine too: compiled for a processor that has no CRC instruction."""
+    """Compute the CRC by table, as on a processor without the CRC instruction."""
     changed_copy(tmp_path, {"sharing/crc32c_step.h": {'return __builtin_cpu_supports("sse4.2") != 0;': "return 0;"}})
     done = run(build(tmp_path, SANITIZERS["memory"], tmp_path), "flip")
     assert done.returncode == 0, done.stderr[:4000]

@@ -1,4 +1,4 @@
-"""Messages as arrays, records and tables: NumPy and pandas get back what they gave."""
+"""Messages as arrays, records and tables make a round trip through a ring."""
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ def test_records_of_one_lap_are_not_copied():
             batch.release()
 
 
-def test_tables_come_and_go():
+def test_tables_make_a_round_trip():
     table = pd.DataFrame({"x": [1.5, 2.5, np.nan], "k": np.array([1, 2, 3], "i4")})
     with Ring.create(dtype=[("k", "i8"), ("x", "f8")]) as ring:
         ring.write(table)
@@ -97,7 +97,7 @@ def test_vector_fields_become_columns():
     ],
     ids=["bytes", "bytearray", "memoryview", "array", "datetime", "view"],
 )
-def test_whatever_has_bytes_can_be_sent(ring, message):
+def test_bytes_like_objects_can_be_sent(ring, message):
     ring.write(message)
     expected = message.tobytes() if isinstance(message, np.ndarray) else bytes(memoryview(message))
     assert bytes(ring.read()[0]) == expected
@@ -108,5 +108,5 @@ def test_bytes_as_rows(ring):
     assert ring.write_many(rows) == 50
     assert (ring.read().records == rows).all()
     assert ring.write_many([b"a", b"bc"]) == 2
-    with pytest.raises(errors.ShapeError, match="make no array"):
+    with pytest.raises(errors.ShapeError, match="do not make one array"):
         ring.read().records  # noqa: B018

@@ -1,6 +1,4 @@
-"""`python -m mojoview ring`: look at rings, record them, replay and check recordings, and turn them into tables and
-pictures.
-"""
+"""`python -m mojoview ring`: show rings, record them, replay, check, export and plot recordings."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(ring: argparse.ArgumentParser) -> None:
-    """The arguments of `ring`'s own commands."""
-    what = ring.add_subparsers(dest="action", required=True, metavar="ACTION")
+    """Add the arguments of the actions of `ring`."""
+    actions = ring.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def action(name: str, help: str, *, output: str | None = None) -> argparse.ArgumentParser:
-        command = what.add_parser(name, help=help)
+        command = actions.add_parser(name, help=help)
         command.add_argument("ring", help="a ring's name or a recording's file")
         if output is not None:
             command.add_argument("output", help=output)
@@ -35,34 +33,34 @@ def add_arguments(ring: argparse.ArgumentParser) -> None:
         return command
 
     top = action("top", "rates, occupancy and latency, live")
-    top.add_argument("--interval", type=float, default=1.0, help="seconds between looks")
-    top.add_argument("--count", type=int, help="looks, then end; without end when absent")
-    tail = action("tail", "print frames as they come")
-    tail.add_argument("-n", "--count", type=int, help="frames, then end")
-    tail.add_argument("--oldest", action="store_true", help="begin with the oldest frame that is there")
+    top.add_argument("--interval", type=float, default=1.0, help="seconds between samples")
+    top.add_argument("--count", type=int, help="number of samples; no limit if absent")
+    tail = action("tail", "print frames as they arrive")
+    tail.add_argument("-n", "--count", type=int, help="number of frames; no limit if absent")
+    tail.add_argument("--oldest", action="store_true", help="start with the oldest available frame")
     record = action(
         "record",
-        "copy a ring into a recording; goes on where an earlier run of it stopped",
+        "copy a ring into a recording; continues where an earlier run stopped",
         output="the recording's file",
     )
     record.add_argument("--capacity", type=int, default=1 << 26, help="bytes of a new recording, a power of two")
-    record.add_argument("--seconds", type=float, help="end after so long")
+    record.add_argument("--seconds", type=float, help="end after this time")
     replay = action("replay", "write a recording into a new ring, at its own pace", output="name of the ring")
-    replay.add_argument("--speed", type=float, default=1.0, help="1 = as it was recorded, 0 = as fast as it goes")
+    replay.add_argument("--speed", type=float, default=1.0, help="1 = as recorded, 0 = as fast as possible")
     action(
         "check",
-        "judge every frame of a recording, or of a ring without taking from it; exit status 1 where one is broken",
+        "validate every frame of a recording, or of a ring without consuming; exit status 1 if one is broken",
     )
     action("export", "a recording as Parquet or CSV", output="*.parquet or *.csv")
     action(
         "histogram",
-        "the times between a recording's frames as a picture (needs the plot extra)",
+        "plot the times between a recording's frames (needs the plot extra)",
         output="*.png, *.svg or *.pdf",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one action and returns the exit status."""
+    """Run one action and return the exit status."""
     actions = {
         "top": top,
         "tail": tail,
@@ -81,7 +79,7 @@ def describe(result: Mapping[str, Any]) -> str:
 
 
 def attach(name: str, **options: Any) -> Ring:
-    """A ring to look at: nothing is taken from a lossless one."""
+    """Attach as an observer: nothing is consumed from a lossless ring."""
     path = pathlib.Path(name)
     return Ring.attach(
         path.absolute() if path.is_file() else name,
@@ -93,7 +91,7 @@ def attach(name: str, **options: Any) -> Ring:
 
 
 def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> Iterator[Any]:
-    """Frames until the ring ends; without `follow`, those that are there."""
+    """Yield frames until the ring ends; without `follow`, only those available now."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -106,28 +104,28 @@ def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> 
 def top(arguments: argparse.Namespace) -> None:
     with attach(arguments.ring, start="newest") as ring:
         rounds = itertools.count() if arguments.count is None else range(arguments.count)
-        looks = (look for _, look in zip(rounds, measure(ring, arguments.interval), strict=False))
+        samples = (sample for _, sample in zip(rounds, measure(ring, arguments.interval), strict=False))
         if arguments.json:
-            for look in looks:
-                print_result({"ok": True, **look}, describe, json=True)
+            for sample in samples:
+                print_result({"ok": True, **sample}, describe, json=True)
             return
         if not _has_rich():
-            for look in looks:
-                print(describe(look), end="\n\n", flush=True)
+            for sample in samples:
+                print(describe(sample), end="\n\n", flush=True)
             return
         from rich.live import Live
         from rich.table import Table
 
         with Live(refresh_per_second=4) as screen:
-            for look in looks:
+            for sample in samples:
                 page = Table(title=f"ring {arguments.ring} ({ring.mode})", show_header=False)
-                for label, value in look.items():
+                for label, value in sample.items():
                     page.add_row(label.replace("_", " "), str(value))
                 screen.update(page, refresh=True)
 
 
 def measure(ring: Ring, interval: float) -> Iterator[dict[str, Any]]:
-    """Rates between looks, and how old frames were when this process saw them."""
+    """Yield rates per interval, and the age of frames when this process read them."""
     before, then = ring.stats(), time.monotonic()
     while True:
         ages: list[int] = []
@@ -196,7 +194,7 @@ def check(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def record(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Numbers and times are the source's own: what was missed shows as a gap, also across a death of the recorder."""
+    """Record with the source's numbers and times: missed frames are gaps, also while no recorder ran."""
     target = pathlib.Path(arguments.output).absolute()
     with (
         attach(arguments.ring, start="newest") as source,
@@ -263,13 +261,13 @@ def export(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def histogram(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Times between frames; those of one time stamp were written together and count once."""
+    """Plot times between frames; frames with one timestamp were written together and count once."""
     from mojoview.cli.plots import plot_histogram
 
     with attach(arguments.ring, start="oldest") as ring:
         stamps = np.unique(np.fromiter((frame.timestamp_ns for frame in frames_of(ring, follow=False)), "u8"))
     if len(stamps) < 2:
-        raise SegmentError(f"histogram: {arguments.ring} has fewer than two time stamps")
+        raise SegmentError(f"histogram: {arguments.ring} has fewer than two timestamps")
     gaps = np.diff(stamps) / 1000
     plot_histogram(arguments.output, gaps, "time between frames, microseconds", os.path.basename(arguments.ring))
     p50, p99, most = np.percentile(gaps, [50, 99, 100])

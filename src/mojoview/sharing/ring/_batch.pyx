@@ -1,4 +1,4 @@
-"""Frames that were read: windows on the ring's own memory, valid until they are released, and the memory's way back."""
+"""Batch and Frame: frames that were read, in the ring's memory (lossless) or copied (lossy)."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from mojoview.memory._lease cimport Lease, lease_owner
+from mojoview.memory._lease cimport lease_owner
 from mojoview.sharing.ring.operations cimport mv_ring_frame
 from mojoview.views._view cimport View, make_view
 
@@ -32,11 +32,10 @@ HEADERS = np.dtype({
 cdef class Batch:
     """Batch()
 
-    Frames that one `Ring.read()` took, in order. A sequence; false where it is empty.
+    Frames returned by one `Ring.read()`, in order. A sequence; false if empty.
 
-    In a lossless ring the frames lie in the ring itself: their space is the producer's again when the batch is
-    released, or when it
-    and every view on it are dropped. In a lossy ring they are copies.
+    In a lossless ring the frames are in the ring's memory: the producer can reuse it when the batch is released, or
+    when the batch and every view on it are dropped. In a lossy ring they are copies.
 
     Attributes
     ----------
@@ -44,12 +43,12 @@ cdef class Batch:
     headers : numpy.ndarray
         Structured, a copy: position, seq, timestamp_ns, nbytes, type, source.
     records : numpy.ndarray
-        All payloads, without a copy where they lie evenly: 1-D of the ring's dtype, or 2-D of bytes where
-        they are of one length.
+        All payloads, without a copy if they are evenly spaced: 1-D of the ring's dtype, or 2-D of bytes if they have
+        one length.
 
     Notes
     -----
-    Thread safety: any thread may read; release by one.
+    Thread safety: any thread may read; one thread releases.
 
     Examples
     --------
@@ -65,7 +64,7 @@ cdef class Batch:
         self.frames = NULL
 
     def __init__(self):
-        raise ArgumentError("Batch() is not called by hand: Ring.read() makes it")
+        raise ArgumentError("Batch() cannot be called: use Ring.read()")
 
     def __dealloc__(self):
         free(self.frames)
@@ -83,7 +82,7 @@ cdef class Batch:
                 return [one_frame(self, k) for k in range(*key.indices(self.count))]
             k = range(self.count)[key]
         except IndexError:
-            raise IndexingError(f"batch[{key}]: it has {self.count} frames") from None
+            raise IndexingError(f"batch[{key}]: the batch has {self.count} frames") from None
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"batch[{key!r}]: {error}") from None
         return one_frame(self, k)
@@ -128,12 +127,14 @@ cdef class Batch:
         for k in range(1, self.count):
             if self.frames[k].length != length:
                 if self.dtype is None:
-                    raise ShapeError(f"records: frames of {length} and {self.frames[k].length} bytes make no array")
+                    raise ShapeError(f"records: frames of {length} and {self.frames[k].length} bytes do not make "
+                                     f"one array; read the frames one by one")
                 length = -1
                 break
             if self.frames[k].payload - self.frames[k - 1].payload != step:
                 step = 0
-        if step == 0 or (self.dtype is not None and length != dtype.itemsize):  # round the ring's end, or several
+        if step == 0 or (self.dtype is not None and length != dtype.itemsize):
+            # Frames on both sides of the ring's end, or several records a frame.
             parts = [np.frombuffer(one_frame(self, k), dtype) for k in range(self.count)]
             return np.concatenate(parts) if self.dtype is not None else np.stack(parts)
         shape[0], shape[1], strides[0], strides[1] = self.count, length, step, 1
@@ -143,7 +144,7 @@ cdef class Batch:
     def to_pandas(self):
         """to_pandas()
 
-        The records as a DataFrame, one column a field.
+        Return the records as a DataFrame, one column a field.
 
         Returns
         -------
@@ -158,13 +159,13 @@ cdef class Batch:
             The batch was released.
         """
         if self.dtype is None:
-            raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
+            raise ArgumentError("to_pandas(): the ring has no dtype; create it with a structured one")
         return resolve(RECORDS_TO_TABLE)(self.records)
 
     def release(self):
         """release()
 
-        Gives the frames' memory back to the producer; views on it are released with it. Again: nothing happens.
+        Release the frames' memory to the producer, and views on it with it. Releasing twice is allowed.
 
         Raises
         ------
@@ -184,8 +185,8 @@ cdef class Batch:
         for view in alive:
             known += view._exports == 0 and not view._exposed
         if self.exports or (<PyObject *>self.lease).ob_refcnt != known:
-            raise ExportedError("releasing a batch: an array or a slice still uses its frames; drop it, or copy "
-                                "what is to stay")
+            raise ExportedError("releasing a batch: an array or a slice still uses its frames; delete it, or copy the "
+                                "frames first")
         for view in alive:
             view.release()
         self.lease = self.views = None
@@ -193,34 +194,34 @@ cdef class Batch:
 
 cdef int held(Batch self) except -1:
     if self is None or self.lease is None:
-        raise ReleasedError("the batch was released: read its frames before, or copy them")
+        raise ReleasedError("the batch was released; use its frames before, or copy them")
     return 0
 
 
-cdef mv_ring_frame NO_FRAME  # of what Frame.__new__() alone makes
+cdef mv_ring_frame NO_FRAME  # header of frames that Frame.__new__() makes
 memset(&NO_FRAME, 0, sizeof(NO_FRAME))
 
 
-# Frames die young and by reference count.
+# Frames are short-lived, and freed by reference count.
 @cython.final
 @cython.freelist(256)
 cdef class Frame:
     """Frame()
 
-    One frame: `bytes(frame)` copies it, `frame.view` and `memoryview(frame)` show it in place.
+    One frame: `bytes(frame)` copies it, `frame.view` and `memoryview(frame)` are views in place.
 
     Attributes
     ----------
     seq : int
-        Counts the frames of its producer.
+        Sequence number, counted by its producer.
     timestamp_ns : int
         When it was written, by the ring's clock.
     type : int
-        1, or the producer's own number from 16 to 255.
+        1, or a number of the user's own from 16 to 255.
     source : int
-        Which producer, in a ring of several.
+        Identifies the producer in a ring of several.
     position : int
-        Where in the stream, in bytes.
+        In the stream, in bytes.
     nbytes : int
     view : View
         1-D: the ring's records, else bytes. Read-only; valid until the batch is released.
@@ -230,7 +231,7 @@ cdef class Frame:
         self.info = &NO_FRAME
 
     def __init__(self):
-        raise ArgumentError("Frame() is not called by hand: Ring.read() makes it")
+        raise ArgumentError("Frame() cannot be called: use Ring.read()")
 
     @property
     def seq(self):
@@ -275,7 +276,7 @@ cdef class Frame:
     def to_pandas(self):
         """to_pandas()
 
-        The frame's records as a DataFrame that owns its memory.
+        Return the frame's records as a DataFrame that owns its memory.
 
         Raises
         ------
@@ -284,7 +285,7 @@ cdef class Frame:
         """
         held(self.batch)
         if self.batch.dtype is None:
-            raise ArgumentError("to_pandas(): the ring carries bytes; create it with a structured dtype")
+            raise ArgumentError("to_pandas(): the ring has no dtype; create it with a structured one")
         return resolve(RECORDS_TO_TABLE)(np.frombuffer(self, self.batch.dtype))
 
     def __len__(self):
@@ -306,12 +307,12 @@ cdef class Frame:
 
 cdef mv_ring_frame *info_of(Frame self) except NULL:
     if self.info is NULL:
-        raise ReleasedError("Frame.__new__() makes no frame: Ring.read() does")
+        raise ReleasedError("this frame was not made by Ring.read()")
     return self.info
 
 
 cdef Batch make_batch(object owner, const mv_ring_frame *frames, int count, object dtype):
-    """A batch of `count` frames in memory that `owner` keeps."""
+    """Return a batch of `count` frames in memory kept alive by `owner`."""
     cdef Batch batch = Batch.__new__(Batch)
     batch.dtype = dtype
     if count:

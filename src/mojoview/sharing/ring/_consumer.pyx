@@ -145,8 +145,8 @@ cdef class Consumer:
 
         At full speed the next frame is already on its way, and releasing the GIL would cost more.
         """
-        cdef int k
-        for k in range(POLLS if self.handle.wait <= MV_WAIT_HYBRID and self.handle.spin_ns else 0):
+        cdef int _k
+        for _k in range(POLLS if self.handle.wait <= MV_WAIT_HYBRID and self.handle.spin_ns else 0):
             if mv_ring_has_data(r, self.handle.observer) == MV_RING_OK:
                 return True
             mv_pause()
@@ -310,7 +310,7 @@ cdef class Consumer:
 
         A message of which a fragment is missing is abandoned.
         """
-        cdef mv_ring_frame whole
+        cdef mv_ring_frame joined
         parts = self.parts.pop(f.source, None)
         if parts is not None and (f.flags & MV_FLAG_BEGIN or parts[1] != f.seq):
             self.abandoned += 1
@@ -325,10 +325,10 @@ cdef class Consumer:
             self.parts[f.source] = parts
             return None
         message = b"".join(parts[2])
-        whole = f[0]
-        whole.seq, whole.length, whole.payload = parts[0], len(message), <const uint8_t *>PyBytes_AS_STRING(message)
+        joined = f[0]
+        joined.seq, joined.length, joined.payload = parts[0], len(message), <const uint8_t *>PyBytes_AS_STRING(message)
         self.frames_read += 1
-        return make_batch(message, &whole, 1, self.handle.dtype)
+        return make_batch(message, &joined, 1, self.handle.dtype)
 
     cdef int record_break(self, bint later) except -1:
         """Count and record a damaged frame; raise it at once or, if frames before it are returned first, later."""
@@ -471,8 +471,8 @@ cdef class Consumer:
         cdef uint64_t number = whole(seq, "seek(seq)")
         cdef mv_ring *r = self.prepare("seek")
         if not copies(self.handle):
-            raise ArgumentError(f"seek: ring {self.handle.segment.name!r} is lossless; expected a recorder or a broadcast "
-                                f"ring")
+            raise ArgumentError(f"seek: ring {self.handle.segment.name!r} is lossless; expected a recorder or a "
+                                f"broadcast ring")
         self.pending = self.unread_batch = None
         self.parts.clear()
         mv_lossy_seek(r, number)

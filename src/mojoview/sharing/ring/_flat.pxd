@@ -1,6 +1,7 @@
-"""The memory of `bytes` and `bytearray` without an export: no allocation, no release to owe. No code but inline.
+"""The memory of `bytes` and `bytearray` without a buffer export, inline.
 
-Good until the GIL is let go or Python code runs: nobody can resize a bytearray before. Everything else goes by a lease.
+Valid until the GIL is released or Python code runs, since a bytearray cannot be resized before. Other objects take a
+lease.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact, PyByteArray_GET_SIZE
@@ -9,7 +10,7 @@ from libc.stdint cimport uint8_t
 
 
 cdef inline const uint8_t *readable(object memory, Py_ssize_t *n) noexcept:
-    """NULL where it is something else."""
+    """Return the memory of bytes or bytearray; NULL for other objects."""
     if PyBytes_CheckExact(memory):
         n[0] = PyBytes_GET_SIZE(memory)
         return <const uint8_t *>PyBytes_AS_STRING(memory)
@@ -17,6 +18,7 @@ cdef inline const uint8_t *readable(object memory, Py_ssize_t *n) noexcept:
 
 
 cdef inline uint8_t *writable(object memory, Py_ssize_t *n) noexcept:
+    """Return the memory of a bytearray; NULL for other objects."""
     if PyByteArray_CheckExact(memory):
         n[0] = PyByteArray_GET_SIZE(memory)
         return <uint8_t *>PyByteArray_AS_STRING(memory)

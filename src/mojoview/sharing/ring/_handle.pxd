@@ -10,9 +10,9 @@ cdef extern from "sharing/ring/eventfd.h" nogil:
         uint64_t observer
         int event_fd, lock_fd
         int64_t lock_byte
-    void mv_notifier_arm(mv_notifier *b, const mv_ring *r)
-    void mv_notifier_stop(mv_notifier *b)
-    void mv_notifier_run(mv_notifier *b)
+    void mv_notifier_arm(mv_notifier *n, const mv_ring *r)
+    void mv_notifier_stop(mv_notifier *n)
+    void mv_notifier_run(mv_notifier *n)
 
 
 cdef enum:  # bytes of the segment whose locks prove that a peer is alive

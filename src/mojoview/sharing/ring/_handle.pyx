@@ -24,7 +24,11 @@ from mojoview.sharing.segment._segment import byte_locked
 
 MODES = {"spsc": MV_RING_SPSC, "mpsc": MV_RING_MPSC, "broadcast": MV_RING_BROADCAST, "recorder": MV_RING_RECORDER}
 WAITS = {
-    "spin": MV_WAIT_SPIN, "hybrid": MV_WAIT_HYBRID, "futex": MV_WAIT_FUTEX, "poll": MV_WAIT_POLL, "event": MV_WAIT_EVENT,
+    "spin": MV_WAIT_SPIN,
+    "hybrid": MV_WAIT_HYBRID,
+    "futex": MV_WAIT_FUTEX,
+    "poll": MV_WAIT_POLL,
+    "event": MV_WAIT_EVENT,
 }
 CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
 cdef enum:
@@ -180,7 +184,7 @@ cdef class Region:
 cdef class EventNotifier:
     """EventNotifier()
 
-    An eventfd that becomes readable when the ring may have something to read, or has ended. The algorithm is `eventfd.h`.
+    An eventfd that becomes readable when the ring may have something to read, or has ended. See `eventfd.h`.
     """
 
     def __cinit__(self, Handle handle):

@@ -178,8 +178,8 @@ cdef class Producer:
                     if not self.make_room(part, deadline):
                         return None
                 elif self.wait_for_room(part, deadline) != MV_RING_OK:
-                    raise WaitTimeout(f"write: the reader of ring {self.handle.segment.name!r} took {done} of {n} bytes "
-                                      f"in time; it will discard them")
+                    raise WaitTimeout(f"write: the reader of ring {self.handle.segment.name!r} took {done} of {n} "
+                                      f"bytes in time; it will discard them")
                 continue
             if rc != MV_RING_OK:
                 raise self.handle.corrupt()
@@ -239,8 +239,8 @@ cdef class Producer:
                 raise with_count(done, RingFull(f"write_many: ring {self.handle.segment.name!r} is full after {done} "
                                                 f"of {count}"))
             if self.wait_for_room(n, deadline) != MV_RING_OK:
-                raise with_count(done, WaitTimeout(f"write_many: ring {self.handle.segment.name!r} took {done} of {count} "
-                                                   f"in time"))
+                raise with_count(done, WaitTimeout(f"write_many: ring {self.handle.segment.name!r} took {done} of "
+                                                   f"{count} in time"))
         return done
 
     cdef uint64_t resume(self) except? 0:
@@ -350,7 +350,7 @@ cdef class Claim:
         if producer is None or self.view is not None or self.seq is not None:
             raise ArgumentError("claim: entered twice, or not made by Ring.claim()")
         dtype = np.dtype("u1") if producer.handle.dtype is None else producer.handle.dtype
-        if mv_ring_lossy(producer.handle.opened("claim")):  # readers may read at any time: built beside the ring, copied
+        if mv_ring_lossy(producer.handle.opened("claim")):  # readers may read at any time: built outside, then copied
             self.staging = np.empty(self.nbytes // dtype.itemsize, dtype)
             self.view = view_of(self.staging, writable=True)
         else:
@@ -420,7 +420,8 @@ cdef Lease without_objects(Lease lease, str operation):
     while c is not NULL and c[0]:
         naming ^= c[0] == b":"
         if c[0] == b"O" and not naming:
-            raise DTypeError(f"{operation}: memory with Python objects (format {lease.buffer.format!r}) cannot be a message")
+            raise DTypeError(f"{operation}: memory with Python objects (format {lease.buffer.format!r}) cannot be a "
+                             f"message")
         c += 1
     return lease
 

@@ -1,35 +1,38 @@
-/* ring_broadcast.h: one producer that never waits, any number of readers that know exactly what they missed. Also the flight
-   recorder (the same in a file) and the observer of a lossless ring, who looks without taking.
+/* broadcast.h: one producer that never waits, and any number of readers that know exactly what they missed. Also the
+   recorder (the same in a file) and the observer of a lossless ring, which reads without consuming.
 
-   producer   moves `claim` (what is about to be torn), then a release fence, then the frame as relaxed words, then `tail`
-   reader     copies relaxed words from its own position, then an acquire fence, then looks at the floor: what lies below it
-              may have been overwritten while it was copied, and is thrown away
+   producer   moves `claim` (the bytes about to be overwritten), release fence, the frame as relaxed words, then `tail`
+   reader     copies relaxed words from its own position, acquire fence, loads the floor: bytes below it may have been
+              overwritten while they were copied, and are discarded
 
-   The fences pair: a reader that copied a word of a later lap sees the claim that came before it. Views in place would not be
-   safe here, so readers copy. What was missed is the gap in the sequence numbers, hence exact. */
+   The fences pair: a reader that copied a word of a later lap sees the claim that came before it. Views in place would
+   not be safe, so readers copy. Missed frames are gaps in the sequence numbers, so their count is exact. */
 #ifndef MOJOVIEW_RING_BROADCAST_H
 #define MOJOVIEW_RING_BROADCAST_H
 
 #include "layout.h"
 
-/* Frames below the floor may be torn. In a lossless ring only what the consumer gave back is overwritten. RLX: after a fence. */
+/* Return the floor; frames below it may be torn. A lossless ring overwrites only released bytes. RLX: after a fence. */
 static inline uint64_t mv_lossy_floor(const mv_ring *r) {
-    if (r->mode == MV_RING_SPSC) return mv_atomic_load(&r->ctl->head, memory_order_relaxed);
-    if (r->mode == MV_RING_MPSC) return mv_atomic_load(&r->ctl->consumed, memory_order_relaxed);
+    if (r->mode == MV_RING_SPSC)
+        return mv_atomic_load(&r->ctl->head, memory_order_relaxed);
+    if (r->mode == MV_RING_MPSC)
+        return mv_atomic_load(&r->ctl->consumed, memory_order_relaxed);
     return mv_atomic_load(&r->ctl->claim, memory_order_relaxed) - r->capacity;
 }
 
-/* ACQ: the frames before `tail` are complete. Rounded down: a damaged tail must not lead off the grid of frames. */
+/* Load `tail`. ACQ: the frames before it are complete. Rounded down: a damaged tail must not lead off the grid of
+   frames. */
 static inline uint64_t mv_lossy_tail(const mv_ring *r) {
     return mv_atomic_load(&r->ctl->tail, memory_order_acquire) & ~(uint64_t)(MV_RING_LINE - 1);
 }
 
 static inline int mv_lossy_torn(const mv_ring *r, uint64_t pos) {
-    atomic_thread_fence(memory_order_acquire); /* the copy before the floor */
+    atomic_thread_fence(memory_order_acquire); /* the copy comes before the load of the floor */
     return (int64_t)(pos - mv_lossy_floor(r)) < 0;
 }
 
-/* A producer starts, or takes over, at the published tail. `claim` is never lowered: what its predecessor tore stays torn. */
+/* Start, or take over, as producer at the published tail. `claim` never decreases: torn bytes stay torn. */
 static inline int mv_lossy_produce(mv_ring *r) {
     int rc = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes);
     return rc ? rc : r->tail & (MV_RING_LINE - 1) ? MV_RING_CORRUPT : MV_RING_OK;
@@ -40,19 +43,23 @@ static inline void mv_lossy_seal(mv_ring *r, uint64_t pos, mv_ring_header *h) {
     mv_copy_to_shared(r->data + (pos & r->mask), (const uint8_t *)h, sizeof *h);
 }
 
-/* Writes a frame with the number `seq`, which is at least next_seq; visible after mv_lossy_publish. */
-static inline int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t seq, uint64_t t_ns) {
-    if (n > mv_max_payload(r)) return MV_RING_TOO_BIG;
+/* Write a frame with the number `seq`, at least next_seq; visible after mv_lossy_publish. */
+static inline int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t seq,
+                                 uint64_t t_ns) {
+    if (n > mv_max_payload(r))
+        return MV_RING_TOO_BIG;
     uint64_t rec = mv_record_bytes(n + MV_RING_HEADER), pad = mv_padding(r, r->tail, rec), claim = r->tail + pad + rec;
-    if ((int64_t)(claim - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0) mv_atomic_store(&r->ctl->claim, claim, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* the claim before every word of the frame */
+    if ((int64_t)(claim - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0)
+        mv_atomic_store(&r->ctl->claim, claim, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* the claim comes before every word of the frame */
     if (pad) {
         mv_ring_header h = {mv_header_word((uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, 0), 0, 0, 0, 0};
         mv_lossy_seal(r, r->tail, &h);
         r->tail += pad;
     }
     mv_ring_header h = {mv_header_word((uint32_t)(n + MV_RING_HEADER), type, flags, 0), seq, t_ns, 0, 0};
-    if (flags & MV_FLAG_CRC) h.crc = mv_crc32c(0, src, n);
+    if (flags & MV_FLAG_CRC)
+        h.crc = mv_crc32c(0, src, n);
     mv_copy_to_shared(r->data + (r->tail & r->mask) + MV_RING_HEADER, src, n);
     mv_lossy_seal(r, r->tail, &h);
     r->tail += rec;
@@ -61,7 +68,7 @@ static inline int mv_lossy_write(mv_ring *r, const uint8_t *src, uint64_t n, int
     return MV_RING_OK;
 }
 
-/* REL: the frames before they can be seen. */
+/* Publish all written frames. REL: they are complete before they are visible. */
 static inline void mv_lossy_publish(mv_ring *r) {
     mv_record_tail(r, r->tail);
     mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release);
@@ -69,7 +76,7 @@ static inline void mv_lossy_publish(mv_ring *r) {
 
 static inline int mv_lossy_available(mv_ring *r) { return mv_lossy_tail(r) == r->pos ? MV_RING_EMPTY : MV_RING_OK; }
 
-/* Header at `pos`: 0 = good, MV_RING_LAPPED, or the fault. */
+/* Read the header at `pos`: return 0 if it is valid, MV_RING_LAPPED, or the fault. */
 static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_ring_frame *f) {
     mv_ring_header h;
     mv_copy_from_shared((uint8_t *)&h, r->data + (pos & r->mask), sizeof h);
@@ -77,14 +84,16 @@ static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_r
     return mv_lossy_torn(r, pos) ? MV_RING_LAPPED : fault;
 }
 
-/* The first good frame from `from` on, or the tail. */
+/* Return the position of the first valid frame from `from` on, or the tail. */
 static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
     uint64_t tail = mv_lossy_tail(r);
     mv_ring_frame f;
     from &= ~(uint64_t)(MV_RING_LINE - 1);
-    if (tail - from > r->capacity) return tail;
+    if (tail - from > r->capacity)
+        return tail;
     for (; from != tail; from += MV_RING_LINE)
-        if (mv_lossy_header(r, from, tail - from, &f) == MV_BREAK_NONE) return from;
+        if (mv_lossy_header(r, from, tail - from, &f) == MV_BREAK_NONE)
+            return from;
     return tail;
 }
 
@@ -94,22 +103,24 @@ static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
     r->resyncs++;
 }
 
-/* Where the oldest frames begin: the floor, or where the ring began before it was full. A little above the floor of a broadcast ring,
-   which moves while we look. RLX: checked again at every copy. */
+/* Return the position of the oldest frames: the floor, or the ring's first position until it is full. A little above
+   the floor of a broadcast ring, which moves meanwhile. RLX: checked again at every copy. */
 static inline uint64_t mv_lossy_oldest(mv_ring *r) {
     uint64_t tail = mv_lossy_tail(r), floor = mv_lossy_floor(r), start = mv_ring_start(r);
     int full = tail - start >= r->capacity || r->mode < MV_RING_BROADCAST;
     return !full ? start : r->mode == MV_RING_BROADCAST ? floor + r->capacity / 8 : floor;
 }
 
-/* A reader starts at the newest frame, and knows which number comes next; or at the oldest. */
+/* Start as reader after the newest frame, with the next number known, or at the oldest frame. */
 static inline int mv_lossy_attach(mv_ring *r, int oldest) {
     uint64_t bytes;
     r->expected_valid = r->gap_expected = 0;
     if (oldest) {
         r->pos = mv_lossy_oldest(r);
-        if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST) mv_expect_from_start(r); /* even if the first is damaged */
-        else r->pos = mv_lossy_find(r, r->pos);
+        if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST)
+            mv_expect_from_start(r); /* also if the first frame is damaged */
+        else
+            r->pos = mv_lossy_find(r, r->pos);
         return MV_RING_OK;
     }
     if (r->mode == MV_RING_MPSC) {
@@ -118,20 +129,24 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
     }
     r->expected_valid = 1;
     int rc = mv_read_tail_record(r, &r->pos, &r->expected[0], &bytes);
-    if (rc == MV_RING_OK) r->pos &= ~(uint64_t)(MV_RING_LINE - 1);
+    if (rc == MV_RING_OK)
+        r->pos &= ~(uint64_t)(MV_RING_LINE - 1);
     return rc;
 }
 
-/* Copies the next frame's payload to `dst`. MV_RING_SHORT_BUFFER: it needs f->length bytes. MV_RING_LAPPED: overwritten before it was read;
-   the reader goes on in the middle of what there is. */
+/* Copy the next frame's payload to `dst`. MV_RING_SHORT_BUFFER: it needs f->length bytes. MV_RING_LAPPED: it was
+   overwritten before it was read; the reader continues in the middle of the ring. */
 static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring_frame *f) {
     for (;;) {
         uint64_t tail = mv_lossy_tail(r);
-        if (tail == r->pos) return MV_RING_EMPTY;
+        if (tail == r->pos)
+            return MV_RING_EMPTY;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, f);
         if (r->mode == MV_RING_MPSC && fault > 0) {
-            int32_t length = (int32_t)(uint32_t)mv_atomic_load((const _Atomic uint64_t *)(r->data + (r->pos & r->mask)), memory_order_relaxed);
-            if (length <= 0) return MV_RING_EMPTY; /* not committed yet; RLX: a hint */
+            int32_t length = (int32_t)(uint32_t)mv_atomic_load((const _Atomic uint64_t *)(r->data + (r->pos & r->mask)),
+                                                               memory_order_relaxed);
+            if (length <= 0)
+                return MV_RING_EMPTY; /* not committed; RLX: a hint */
         }
         if (fault == MV_RING_LAPPED) {
             mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2);
@@ -149,7 +164,8 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
             r->pos += rec;
             continue;
         }
-        if (f->length > room) return MV_RING_SHORT_BUFFER;
+        if (f->length > room)
+            return MV_RING_SHORT_BUFFER;
         mv_copy_from_shared(dst, f->payload, f->length);
         if (mv_lossy_torn(r, here)) {
             mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2);
@@ -157,7 +173,8 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
         }
         f->payload = dst;
         fault = mv_check_sequence(r, f);
-        if (fault) return mv_report_break(r, mv_source_slot(r, f), fault, here);
+        if (fault)
+            return mv_report_break(r, mv_source_slot(r, f), fault, here);
         if ((f->flags & MV_FLAG_CRC) && mv_crc32c(0, dst, f->length) != f->crc)
             return mv_report_bad_payload(r, f);
         r->pos += rec;
@@ -165,32 +182,36 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
     }
 }
 
-/* Positions the reader at the first frame whose number is at least `seq`, walking headers from the oldest. */
+/* Move the reader to the first frame whose number is at least `seq`, following headers from the oldest. */
 static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
     mv_lossy_attach(r, 1);
     for (;;) {
         mv_ring_frame f;
         uint64_t tail = mv_lossy_tail(r);
-        if (tail == r->pos) break;
+        if (tail == r->pos)
+            break;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, &f);
         if (fault) {
             mv_lossy_jump(r, fault == MV_RING_LAPPED ? mv_lossy_oldest(r) : r->pos + MV_RING_LINE);
             continue;
         }
-        if (f.type != MV_FRAME_PAD && (int64_t)(f.seq - seq) >= 0) break;
+        if (f.type != MV_FRAME_PAD && (int64_t)(f.seq - seq) >= 0)
+            break;
         r->pos += mv_record_bytes(f.length + MV_RING_HEADER);
     }
-    r->expected_valid = r->mode != MV_RING_MPSC;  /* what lies between `seq` and the first frame there is, is missed */
+    r->expected_valid = r->mode != MV_RING_MPSC; /* frames from `seq` up to the first available one count as lost */
     r->expected[0] = seq;
     r->gap_expected = 1;
     return MV_RING_OK;
 }
 
-/* Recorder: where the recording really ends. Whole frames beyond the published tail count: the process died before it could say
-   so, or the page with the tail reached the disk before theirs did not. Without a usable mark, walks from the oldest frame. */
+/* Recorder: find the end of the recording. Complete frames beyond the published tail count: the process died before it
+   published them, or the page with `tail` did not reach the disk. Without a usable tail record, follow the frames from
+   the oldest. */
 static inline int mv_recorder_recover(mv_ring *r) {
     mv_ring_frame f;
-    int marked = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes) == MV_RING_OK && !(r->tail & (MV_RING_LINE - 1));
+    int marked =
+        mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes) == MV_RING_OK && !(r->tail & (MV_RING_LINE - 1));
     uint64_t walked = 0;
     if (!marked) {
         r->tail = mv_lossy_find(r, mv_lossy_oldest(r));
@@ -198,10 +219,13 @@ static inline int mv_recorder_recover(mv_ring *r) {
     while (walked < r->capacity) {
         mv_ring_header h;
         mv_copy_from_shared((uint8_t *)&h, r->data + (r->tail & r->mask), sizeof h);
-        if (mv_validate_header(r, &h, r->tail, r->capacity - walked, &f)) break;
+        if (mv_validate_header(r, &h, r->tail, r->capacity - walked, &f))
+            break;
         if (f.type != MV_FRAME_PAD) {
-            if (marked && (int64_t)(f.seq - r->next_seq) < 0) break;
-            if ((f.flags & MV_FLAG_CRC) && mv_crc32c(0, f.payload, f.length) != f.crc) break;
+            if (marked && (int64_t)(f.seq - r->next_seq) < 0)
+                break;
+            if ((f.flags & MV_FLAG_CRC) && mv_crc32c(0, f.payload, f.length) != f.crc)
+                break;
             r->next_seq = f.seq + 1;
             r->bytes += f.length;
             marked = 1;
@@ -209,8 +233,9 @@ static inline int mv_recorder_recover(mv_ring *r) {
         r->tail += mv_record_bytes(f.length + MV_RING_HEADER);
         walked += mv_record_bytes(f.length + MV_RING_HEADER);
     }
-    if ((int64_t)(r->tail - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0) mv_atomic_store(&r->ctl->claim, r->tail, memory_order_relaxed);
-    mv_lossy_publish(r); /* RLX above: nobody else writes */
+    if ((int64_t)(r->tail - mv_atomic_load(&r->ctl->claim, memory_order_relaxed)) > 0)
+        mv_atomic_store(&r->ctl->claim, r->tail, memory_order_relaxed);
+    mv_lossy_publish(r); /* RLX above: there is no other writer */
     return MV_RING_OK;
 }
 

@@ -1,11 +1,12 @@
-/* ring_bell.h: a descriptor for epoll and asyncio that becomes readable when a ring has something to say.
+/* eventfd.h: a descriptor for epoll and asyncio that becomes readable when there may be something to read.
 
-   An eventfd cannot be found by a process that did not inherit it, so the producer does not know of it: a thread of the reader's own
-   process sleeps on the ring and rings the bell. It looks only while armed; the reader arms it when it has found the ring empty. */
+   The producer cannot write to it: an eventfd reaches only processes that inherit it. A thread of the reader's process
+   sleeps on the ring and writes to the eventfd. It waits only while armed; the reader arms it when it has found the
+   ring empty. */
 #ifndef MOJOVIEW_RING_EVENTFD_H
 #define MOJOVIEW_RING_EVENTFD_H
 
-#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "../segment/platform.h"
 #include "operations.h"
@@ -13,52 +14,59 @@
 enum { MV_NOTIFIER_IDLE = 0, MV_NOTIFIER_ARMED = 1, MV_NOTIFIER_STOP = 2 };
 
 typedef struct {
-    mv_ring ring;            /* a copy: where the reader stood when it armed us */
+    mv_ring ring; /* copy, with the reader's position when it armed the notifier */
     uint64_t observer;
-    int event_fd, lock_fd;   /* lock_fd: asks whether the producer lives; -1 = do not ask */
+    int event_fd, lock_fd; /* lock_fd: to query whether the producer is alive; -1 = no query */
     int64_t lock_byte;
     _Atomic uint32_t state;
 } mv_notifier;
 
-/* REL: the copy before the order. Armed already, it will ring for an older position: once in vain. */
-static inline void mv_notifier_arm(mv_notifier *b, const mv_ring *r) {
+/* Make the eventfd unreadable and wait for data from here on. REL: the copy is complete before the state says so. If the
+   notifier is armed already, for an older position, one notification is spurious. */
+static inline void mv_notifier_arm(mv_notifier *n, const mv_ring *r) {
     uint64_t drained;
     uint32_t idle = MV_NOTIFIER_IDLE;
-    while (read(b->event_fd, &drained, 8) == 8) {}
-    if (atomic_load_explicit(&b->state, memory_order_acquire) != MV_NOTIFIER_IDLE) return; /* ACQ: the thread is done with the copy */
-    b->ring = *r;
-    if (atomic_compare_exchange_strong_explicit(&b->state, &idle, MV_NOTIFIER_ARMED, memory_order_release, memory_order_relaxed))
-        mv_futex_wake(&b->state);
+    while (read(n->event_fd, &drained, 8) == 8) {
+    }
+    if (atomic_load_explicit(&n->state, memory_order_acquire) != MV_NOTIFIER_IDLE)
+        return; /* ACQ: the thread no longer reads the copy */
+    n->ring = *r;
+    if (atomic_compare_exchange_strong_explicit(&n->state, &idle, MV_NOTIFIER_ARMED, memory_order_release,
+                                                memory_order_relaxed))
+        mv_futex_wake(&n->state);
 }
 
-static inline void mv_notifier_stop(mv_notifier *b) {
-    atomic_store_explicit(&b->state, MV_NOTIFIER_STOP, memory_order_release);
-    mv_futex_wake(&b->state);
-    mv_ring_wake(&b->ring.ctl->data);
+static inline void mv_notifier_stop(mv_notifier *n) {
+    atomic_store_explicit(&n->state, MV_NOTIFIER_STOP, memory_order_release);
+    mv_futex_wake(&n->state);
+    mv_ring_wake(&n->ring.ctl->data);
 }
 
-/* Something to read, or no more to come: the reader finds out which. */
-static inline int mv_notifier_due(mv_notifier *b) {
-    int rc = mv_ring_wait(&b->ring, &b->ring.ctl->data, mv_ring_has_data, b->observer, MV_WAIT_FUTEX, 0, UINT64_MAX, 0);
-    if (rc != MV_RING_EMPTY || b->lock_fd < 0) return rc != MV_RING_EMPTY;
-    int side = mv_ring_side(&b->ring, MV_PRODUCER);
-    return side == MV_SIDE_CLOSED || (side == MV_SIDE_ACTIVE && mv_os_locked(b->lock_fd, b->lock_byte) == 0);
+/* Return whether there is something to read, or the ring may have ended: the reader finds out which. */
+static inline int mv_notifier_due(mv_notifier *n) {
+    int rc = mv_ring_wait(&n->ring, &n->ring.ctl->data, mv_ring_has_data, n->observer, MV_WAIT_FUTEX, 0, UINT64_MAX, 0);
+    if (rc != MV_RING_EMPTY || n->lock_fd < 0)
+        return rc != MV_RING_EMPTY;
+    int side = mv_ring_side(&n->ring, MV_PRODUCER);
+    return side == MV_SIDE_CLOSED || (side == MV_SIDE_ACTIVE && mv_os_locked(n->lock_fd, n->lock_byte) == 0);
 }
 
-static inline void mv_notifier_run(mv_notifier *b) {
+static inline void mv_notifier_run(mv_notifier *n) {
     const uint64_t one = 1;
     for (;;) {
-        uint32_t state = atomic_load_explicit(&b->state, memory_order_acquire);
-        if (state == MV_NOTIFIER_STOP) return;
+        uint32_t state = atomic_load_explicit(&n->state, memory_order_acquire);
+        if (state == MV_NOTIFIER_STOP)
+            return;
         if (state == MV_NOTIFIER_IDLE) {
-            (void)mv_futex_wait(&b->state, MV_NOTIFIER_IDLE, INT64_C(1000000000));
+            (void)mv_futex_wait(&n->state, MV_NOTIFIER_IDLE, INT64_C(1000000000));
             continue;
         }
         uint32_t armed = MV_NOTIFIER_ARMED;
-        if (mv_notifier_due(b) && atomic_compare_exchange_strong_explicit(&b->state, &armed, MV_NOTIFIER_IDLE, memory_order_release,
-                                                                      memory_order_relaxed) &&
-            write(b->event_fd, &one, 8) != 8)
-            return; /* the descriptor is gone */
+        if (mv_notifier_due(n) &&
+            atomic_compare_exchange_strong_explicit(&n->state, &armed, MV_NOTIFIER_IDLE, memory_order_release,
+                                                    memory_order_relaxed) &&
+            write(n->event_fd, &one, 8) != 8)
+            return; /* the descriptor is closed */
     }
 }
 

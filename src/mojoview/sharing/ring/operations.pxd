@@ -1,4 +1,4 @@
-"""Cython face of the ring's C headers: no code."""
+"""Declarations of the ring's C headers."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -81,9 +81,9 @@ cdef extern from "sharing/ring/operations.h" nogil:
 
     int mv_ring_has_data(mv_ring *r, uint64_t observer)
     int mv_ring_has_room(mv_ring *r, uint64_t n)
-    int mv_ring_wait(mv_ring *r, mv_ring_waitqueue *park, mv_ring_condition test, uint64_t argument, int strategy, uint64_t spin_ns,
-                     uint64_t deadline, int round)
-    void mv_ring_wake(mv_ring_waitqueue *park)
+    int mv_ring_wait(mv_ring *r, mv_ring_waitqueue *queue, mv_ring_condition test, uint64_t argument, int strategy,
+                     uint64_t spin_ns, uint64_t deadline, int round)
+    void mv_ring_wake(mv_ring_waitqueue *queue)
     void mv_pause()
 
     int mv_spsc_produce(mv_ring *r)
@@ -108,8 +108,8 @@ cdef extern from "sharing/ring/operations.h" nogil:
     void mv_ring_publish(mv_ring *r)
     int mv_ring_put(mv_ring *r, const uint8_t *src, uint64_t n, int type, int flags, uint64_t t_ns, uint64_t *seq)
     int mv_ring_send(mv_ring *r, const uint8_t *src, uint64_t n, int type, uint64_t *seq)
-    int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type, uint64_t t_ns,
-                             uint64_t *seq)
+    int64_t mv_ring_put_many(mv_ring *r, const uint8_t *src, int64_t count, uint64_t n, int64_t stride, int type,
+                             uint64_t t_ns, uint64_t *seq)
     int mv_ring_peek(mv_ring *r, mv_ring_frame *out, int max, int verify)
     void mv_ring_release(mv_ring *r, uint64_t upto)
     int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count, uint64_t n, int64_t stride,

@@ -1,6 +1,4 @@
-"""Ring: a stream of frames through shared memory, between threads and processes. Making and finding rings, iterating,
-statistics.
-"""
+"""Ring: a stream of frames through shared memory: creating, attaching, iterating, statistics, closing."""
 
 from __future__ import annotations
 
@@ -32,24 +30,24 @@ Path = str | os.PathLike[str]
 
 
 class Ring(RingCalls):
-    """A stream of frames through shared memory; made by `create` and `attach`, on either side.
+    """A stream of frames through shared memory, opened by `create` and `attach` on either side.
 
-    Whoever writes first is the producer, whoever reads first the consumer; a handle may be both. Sequence numbers
-    are continuous, headers are checked on every read, payloads where ``crc=True``.
+    The first handle that writes is the producer, the first that reads the consumer; one handle may be both. Sequence
+    numbers are consecutive, headers are checked on every read, payloads if ``crc=True``.
 
     Notes
     -----
     Modes: "spsc", one producer and one reader, nothing is lost, frames are read in place; "mpsc", the same with up to
-    64 producers; "broadcast", one producer that never waits and any number of readers, each of which knows exactly what
-    it missed; "recorder", the same in a file that outlives its processes and keeps the newest `capacity` bytes.
+    64 producers; "broadcast", one producer that never waits and any number of readers, each of which knows exactly
+    which frames it missed; "recorder", the same in a file that outlives its processes and keeps the newest `capacity`
+    bytes.
 
-    A producer that dies loses only what it had not finished writing. A reader that dies gives its frames to the
-    next one again.
+    A producer that dies loses only what it had not finished writing. The frames that a dead reader had not released are
+    delivered to the next one.
 
-    Thread safety: one thread at a time a handle; a handle more is cheap. A forked child attaches anew.
+    Thread safety: one thread at a time a handle; further handles are cheap. A forked child attaches its own.
 
-    Source of the methods: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of
-    RFC 3720.
+    Sources: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of RFC 3720.
 
     Examples
     --------
@@ -86,53 +84,52 @@ class Ring(RingCalls):
         reclaim: bool = False,
         _begin: tuple[int, int] = (0, 0),
     ) -> Ring:
-        """A new ring, and a handle on it.
+        """Create a ring and return a handle on it.
 
         Parameters
         ----------
         name : str or path, optional
-            Under which others attach; a file's path for a recorder. Without a name: handed on by
-            pickling, or by fork and `attach(ring)`.
+            Name to attach by; a file's path for a recorder. A ring without a name is passed on by pickling, or by fork
+            and `attach(ring)`.
         capacity : int
-            Bytes, a power of two from 4,096. Best where it fits in a cache; for large messages four of them.
+            Bytes, a power of two from 4,096. Fastest if it fits in a cache; for large messages, four of them.
         mode : {"spsc", "mpsc", "broadcast", "recorder"}
         dtype : dtype-like, optional
-            Structured: messages are then whole records of it.
+            Structured; messages are then whole records of it.
         crc : bool
-            Whether payloads carry a checksum.
+            Whether payloads have a checksum.
         wait : {"spin", "hybrid", "futex", "poll", "event"}
-            How this handle waits: burning a core; 20 microseconds of that, then sleeping; sleeping;
-            never; sleeping, and others watch
-            `fileno()`.
+            How this handle waits: "spin" polls and keeps a core busy; "hybrid" spins for 20 microseconds, then sleeps;
+            "futex" sleeps; "poll" does not wait; "event" sleeps, and `fileno()` is watched instead.
         full : {"block", "drop", "error"}
-            What a write does where there is no room. Drops are counted.
+            What a write does if there is no room. Drops are counted.
         broken : {"raise", "skip"}
-            What a read does with a damaged frame; it is in `broken` either way.
+            What a read does with a damaged frame; `broken` records it either way.
         wait_for_peer : bool
-            Whether to wait on when the other side is gone, since another will come.
+            Whether to keep waiting after the other side is gone, for a successor.
         start : {"newest", "oldest"} or int, optional
-            Where reading a lossy ring begins; a number is a sequence number. When absent "newest", of a recorder
-            "oldest".
+            Where reading a lossy ring begins; a number is a sequence number. If None, "newest", and "oldest" for a
+            recorder.
         clock : {"monotonic", "ticks"}
             "ticks" reads the processor's counter, calibrated once: cheaper, drifts by parts in a million.
         pin : int, optional
-            Core to which the calling thread is bound.
+            Core to bind the calling thread to.
         priority : int, optional
-            Real-time priority (SCHED_FIFO) of the calling thread. A warning where it is not permitted, as with `pin`.
+            Real-time priority (SCHED_FIFO) of the calling thread. Warns if not permitted, like `pin`.
         permissions : int
-            Of the name's file.
+            Mode of the name's file.
         reclaim : bool
-            Whether a ring of that name whose creator is dead may be replaced.
+            Whether to replace a ring of that name whose creator is dead.
 
         Returns
         -------
         Ring
-            Owns the name until it is closed; a recorder's file stays.
+            Owns the name until it is closed; a recorder's file is kept.
 
         Raises
         ------
         ArgumentError, SegmentExists, ShmFullError, SegmentError
-            An argument is unusable; the name is taken; there is no room; the system refuses.
+            An argument is invalid; the name is taken; there is no room; a system call failed.
 
         Notes
         -----
@@ -201,19 +198,18 @@ class Ring(RingCalls):
         priority: int | None = None,
         timeout: float = 1.0,
     ) -> Ring:
-        """Another handle on a ring.
+        """Attach to a ring and return another handle on it.
 
         Parameters
         ----------
         name : str, path or Ring
-            What is a path (has a separator, or is a `Path`) is a recorder's file. A Ring: the same ring,
-            also after a fork.
+            A path (a `Path`, or text with a separator) is a recorder's file. A Ring: the same ring, also after a fork.
         observe : bool
-            Looks at a lossless ring without taking anything; may miss frames, and knows which.
+            Whether to read a lossless ring without consuming; frames may be missed, and their count is known.
         start : {"newest", "oldest"} or int, optional
-            "oldest" for a recorder when absent, else "newest".
+            If None, "oldest" for a recorder, else "newest".
         timeout : float
-            Seconds to wait for the creator to finish it.
+            Seconds to wait until the creator has finished the ring.
         wait, full, broken, wait_for_peer, pin, priority : as for `create`
 
         Returns
@@ -224,9 +220,10 @@ class Ring(RingCalls):
         ------
         SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader,
         TruncatedError, SchemaMismatch
-            There is none; it is not finished, not ours, another user's, of another version, damaged, too
-            short, or no ring.
+            The name does not exist, is not finished, is not a segment of mojoview, or belongs to another user; the
+            segment has another version, is damaged, is too short, or is not a ring.
         ArgumentError
+            An argument is invalid.
 
         Notes
         -----
@@ -269,7 +266,7 @@ class Ring(RingCalls):
         if start is None and mode == MODES["recorder"]:
             options = {**options, "start": "oldest"}
         if dtype is not None and dtype.itemsize == 0:
-            raise CorruptHeader(f"ring {segment.name!r}: its records have no bytes")
+            raise CorruptHeader(f"ring {segment.name!r}: its dtype has no bytes")
         ring = cls.__new__(cls)
         ring._open(
             segment,
@@ -286,14 +283,14 @@ class Ring(RingCalls):
         return ring
 
     def __init__(self) -> None:
-        raise ArgumentError("Ring() is not called by hand: use Ring.create(...) or Ring.attach(...)")
+        raise ArgumentError("Ring() cannot be called: use Ring.create(...) or Ring.attach(...)")
 
     def __reduce__(self) -> tuple[Callable[..., Ring], tuple[Any, ...]]:
         return ring_of_segment, (self.segment,)
 
     @property
     def name(self) -> str | None:
-        """Under which others attach; None where it has no name."""
+        """Name to attach by; None if the ring has no name."""
         return None if self.segment.anonymous else self.segment.path if self._is_file else self.segment.name
 
     @property
@@ -305,20 +302,19 @@ class Ring(RingCalls):
         return bool(self.segment.facts["params"][1] == MODES["recorder"])
 
     def stats(self) -> dict[str, Any]:
-        """The counters of the ring and of this handle.
+        """Return the counters of the ring and of this handle.
 
         Returns
         -------
         dict
-            Of the ring: written, bytes (messages' payloads), dropped, used and capacity (bytes), read,
-            waiters, producer and consumer
-            (pid, or None). Of this reader in a lossy ring, of the consumer in a lossless one: lost,
-            broken, crc_errors, resyncs,
-            unblocked. Of this handle: frames_read, overruns, abandoned (messages in fragments that were not completed).
+            Of the ring: written, bytes (of payloads), dropped, used and capacity (bytes), read, waiters, producer and
+            consumer (pid, or None). Of this reader in a lossy ring, of the consumer in a lossless one: lost, broken,
+            crc_errors, resyncs, unblocked. Of this handle: frames_read, overruns, abandoned (messages of which a
+            fragment was missing).
 
         Notes
         -----
-        Thread safety: any thread. The numbers are each exact, and need not belong to one moment.
+        Thread safety: any thread. Each counter is exact; they need not belong to one moment.
         """
         n = self._counters()
         own = self._copies
@@ -350,7 +346,7 @@ class Ring(RingCalls):
         return f"<mojoview ring {self.name!r}: {self.mode}, {self.capacity} bytes>"
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """Frames, until the ring ends; the event loop runs while there are none."""
+        """Iterate over frames until the ring ends; the event loop runs while the ring is empty."""
         loop = asyncio.get_running_loop()
         fd = self.fileno()
         while True:
@@ -358,7 +354,7 @@ class Ring(RingCalls):
             for k, frame in enumerate(batch):
                 try:
                     yield frame
-                except GeneratorExit:  # a break: the frames behind it are the next read's
+                except GeneratorExit:  # `break`: the next read returns the frames after this one
                     self._unread(batch, k + 1)
                     raise
             if batch:
@@ -373,12 +369,12 @@ class Ring(RingCalls):
                 loop.remove_reader(fd)
 
     def flush(self) -> None:
-        """Writes a recorder's pages to its disk; without it they survive the process, but not a power failure.
+        """Write a recorder's pages to disk; without it they survive the process, but not a power failure.
 
         Raises
         ------
         OSError
-            The disk refuses.
+            The disk could not be written.
 
         Notes
         -----
@@ -387,12 +383,12 @@ class Ring(RingCalls):
         os.fsync(self.segment.fileno())
 
     def close(self) -> None:
-        """Gives up the seats and the name; frames that are still held stay valid. Again: nothing happens.
+        """Release the roles and the name; frames that are still held stay valid. Closing twice is allowed.
 
         Raises
         ------
         Busy
-            Another thread is in the middle of a call, or a claim is open.
+            Another thread is inside a call, or a claim is open.
         """
         if self.closed:
             return
@@ -409,7 +405,12 @@ class Ring(RingCalls):
         self.close()
 
     def wait_for_reader(self, timeout: float | None = None) -> bool:
-        """Waits until a reader has taken its seat; the writer's way not to speak into an empty room.
+        """Wait until the ring has a reader, so that the first messages are not missed.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; no limit if None.
 
         Returns
         -------
@@ -463,7 +464,7 @@ def _is_path(name: object) -> bool:
 
 
 def _text(name: object, operation: str) -> str:
-    """A name, or the text of a path."""
+    """Return a name, or the text of a path."""
     text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
     if not isinstance(text, str) or "\0" in text:
         raise ArgumentError(f"{operation}: expected a name, or the path of a recorder's file, as text")
@@ -471,12 +472,10 @@ def _text(name: object, operation: str) -> str:
 
 
 def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, str | None]:
-    """(path of a file of its own, name)."""
+    """Return (path of the ring's own file, name); None for what it does not have."""
     if mode != "recorder":
         if name is not None and _is_path(name):
-            raise ArgumentError(
-                f"{operation}: only a recorder lives in a file of its own; expected a name without {os.sep!r}"
-            )
+            raise ArgumentError(f"{operation}: only a recorder has its own file; expected a name without {os.sep!r}")
         return None, None if name is None else _text(name, operation)
     if name is None:
         raise ArgumentError(f"{operation}: a recorder needs the path of its file")
@@ -485,22 +484,23 @@ def _place(name: Path | None, mode: str, operation: str) -> tuple[str | None, st
 
 
 def _place_thread(pin: int | None, priority: int | None) -> None:
-    """Binds the calling thread to a core and gives it a real-time priority, as far as the system permits."""
+    """Bind the calling thread to a core and set its real-time priority, as far as permitted."""
     try:
         if pin is not None:
             os.sched_setaffinity(0, {pin})
     except (OSError, ValueError, OverflowError, AttributeError) as error:
-        warnings.warn(f"pin={pin}: this thread stays where it is ({error})", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"pin={pin}: the thread was not bound ({error})", RuntimeWarning, stacklevel=3)
     try:
         if priority is not None:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     except (OSError, ValueError, OverflowError, AttributeError) as error:
-        warnings.warn(f"priority={priority}: not permitted here ({error})", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"priority={priority}: the priority was not set ({error})", RuntimeWarning, stacklevel=3)
 
 
 def ring_of_segment(segment: Segment) -> Ring:
-    """The ring in a segment that was attached for reading, for either side; ends that handle. For
-    `mojoview.attach()` and pickle.
+    """Return a handle on the ring in a segment attached for reading, and close that segment handle.
+
+    Used by `mojoview.attach()` and pickle.
     """
     try:
         writable = segment.reopen(writable=True)

@@ -1,38 +1,44 @@
-/* ring_spsc.h: one producer, one consumer, lossless.
+/* spsc.h: one producer, one consumer, lossless.
 
-   producer   claims a frame beyond `tail`, fills it, publishes `tail`      (one release store a batch)
-   consumer   sees `tail`, reads in place, gives the bytes back by `head`   (one release store a batch)
+   producer   claims a frame beyond `tail`, fills it, publishes `tail`   (one release store a batch)
+   consumer   loads `tail`, reads in place, releases bytes by `head`     (one release store a batch)
 
-   Between the two stores a byte belongs to exactly one side, so copies are plain memcpy. Each side keeps the last value it
-   saw of the other's counter and reloads it only when that is not enough: the one trick of this ring (rigtorp SPSCQueue).
-   A producer that dies leaves nothing to repair: what lies beyond `tail` does not exist. */
+   Between the two stores a byte belongs to exactly one side, so copies are plain memcpy. Each side caches the other's
+   counter and reloads it only if the cached value is not enough (rigtorp SPSCQueue). A producer that dies leaves
+   nothing to repair: bytes beyond `tail` are not part of the ring. */
 #ifndef MOJOVIEW_RING_SPSC_H
 #define MOJOVIEW_RING_SPSC_H
 
 #include "layout.h"
 
-/* Whether `need` more bytes fit. ACQ: the consumer's reads of those bytes are over before we write. */
+/* Return whether `need` more bytes fit. ACQ: the consumer's reads of those bytes are over before they are
+   overwritten. */
 static inline int mv_spsc_room(mv_ring *r, uint64_t need) {
-    if (r->tail + need - r->head_cache <= r->capacity) return MV_RING_OK;
+    if (r->tail + need - r->head_cache <= r->capacity)
+        return MV_RING_OK;
     uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);
-    if (r->tail - head > r->capacity) return MV_RING_CORRUPT;
+    if (r->tail - head > r->capacity)
+        return MV_RING_CORRUPT;
     r->head_cache = head;
     return r->tail + need - head <= r->capacity ? MV_RING_OK : MV_RING_FULL;
 }
 
-static inline int mv_spsc_seal(mv_ring *r, uint64_t pos, uint32_t length, int type, int flags, uint64_t seq, uint64_t t_ns, uint32_t crc) {
+static inline int mv_spsc_seal(mv_ring *r, uint64_t pos, uint32_t length, int type, int flags, uint64_t seq,
+                               uint64_t t_ns, uint32_t crc) {
     mv_ring_header h = {mv_header_word(length, type, flags, 0), seq, t_ns, crc, 0};
     h.check = mv_header_check(&h, pos);
     memcpy(r->data + (pos & r->mask), &h, sizeof h);
     return MV_RING_OK;
 }
 
-/* Space for a payload of `n` bytes, contiguous; nothing is visible before mv_spsc_commit and mv_spsc_publish. */
+/* Reserve `n` contiguous bytes for a payload; it becomes visible by mv_spsc_commit and mv_spsc_publish. */
 static inline int mv_spsc_claim(mv_ring *r, uint64_t n, uint8_t **payload) {
-    if (n > mv_max_payload(r)) return MV_RING_TOO_BIG;
+    if (n > mv_max_payload(r))
+        return MV_RING_TOO_BIG;
     uint64_t rec = mv_record_bytes(n + MV_RING_HEADER), pad = mv_padding(r, r->tail, rec);
     int rc = mv_spsc_room(r, pad + rec);
-    if (rc) return rc;
+    if (rc)
+        return rc;
     if (pad) {
         mv_spsc_seal(r, r->tail, (uint32_t)pad, MV_FRAME_PAD, MV_FLAG_WHOLE, 0, 0, 0);
         r->tail += pad;
@@ -41,7 +47,7 @@ static inline int mv_spsc_claim(mv_ring *r, uint64_t n, uint8_t **payload) {
     return MV_RING_OK;
 }
 
-/* Completes the claimed frame; `n` may be less than was claimed. Returns its sequence number. */
+/* Complete the claimed frame; `n` may be less than was claimed. Return its sequence number. */
 static inline uint64_t mv_spsc_commit(mv_ring *r, uint64_t n, int type, int flags, uint64_t t_ns, uint32_t crc) {
     mv_spsc_seal(r, r->tail, (uint32_t)(n + MV_RING_HEADER), type, flags, r->next_seq, t_ns, crc);
     r->tail += mv_record_bytes(n + MV_RING_HEADER);
@@ -49,65 +55,77 @@ static inline uint64_t mv_spsc_commit(mv_ring *r, uint64_t n, int type, int flag
     return r->next_seq++;
 }
 
-/* REL: the frames are complete before they can be seen. */
+/* Publish all committed frames. REL: they are complete before they are visible. */
 static inline void mv_spsc_publish(mv_ring *r) {
     mv_record_tail(r, r->tail);
     mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release);
 }
 
-/* A producer starts, or takes over, at the published tail. */
+/* Start, or take over, as producer at the published tail. */
 static inline int mv_spsc_produce(mv_ring *r) {
     int rc = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes);
     r->head_cache = mv_atomic_load(&r->ctl->head, memory_order_acquire); /* as in mv_spsc_room */
-    return rc ? rc : (r->tail & (MV_RING_LINE - 1)) || r->tail - r->head_cache > r->capacity ? MV_RING_CORRUPT : MV_RING_OK;
+    return rc                                                                        ? rc
+           : (r->tail & (MV_RING_LINE - 1)) || r->tail - r->head_cache > r->capacity ? MV_RING_CORRUPT
+                                                                                     : MV_RING_OK;
 }
 
-/* A consumer starts, or takes over, at `head`: what its predecessor did not give back is delivered again. */
+/* Start, or take over, as consumer at `head`: frames that the predecessor did not release are delivered again. */
 static inline int mv_spsc_consume(mv_ring *r) {
-    r->pos = r->released = r->tail_cache = mv_atomic_load(&r->ctl->head, memory_order_acquire); /* ACQ: after the predecessor's last read */
+    r->pos = r->released = r->tail_cache =
+        mv_atomic_load(&r->ctl->head, memory_order_acquire); /* ACQ: after the predecessor's last read */
     mv_expect_from_start(r);
     return r->pos & (MV_RING_LINE - 1) ? MV_RING_CORRUPT : MV_RING_OK;
 }
 
-/* Whether there is something to read. ACQ: the frames before `tail` are complete. */
+/* Return whether there is a frame to read. ACQ: the frames before `tail` are complete. */
 static inline int mv_spsc_available(mv_ring *r) {
-    if (r->pos != r->tail_cache) return MV_RING_OK;
+    if (r->pos != r->tail_cache)
+        return MV_RING_OK;
     uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);
-    if (tail - r->pos > r->capacity || (tail & (MV_RING_LINE - 1))) return MV_RING_CORRUPT;
+    if (tail - r->pos > r->capacity || (tail & (MV_RING_LINE - 1)))
+        return MV_RING_CORRUPT;
     r->tail_cache = tail;
     return tail == r->pos ? MV_RING_EMPTY : MV_RING_OK;
 }
 
-/* The next frames, in place, up to `max`: all that were there at one look at `tail`. They stay until mv_spsc_release. Stops before
-   a break, which the next call reports, and hands out a fragment only alone. `verify`: check payloads too. */
+/* Return the next frames in place, up to `max`, from one load of `tail`; they stay until mv_spsc_release. Stops before
+   a break, which the next call reports. A fragment is returned alone. `verify`: check payloads too. */
 static inline int mv_spsc_peek(mv_ring *r, mv_ring_frame *out, int max, int verify) {
     int n = 0, rc = mv_spsc_available(r);
-    if (rc) return rc;
+    if (rc)
+        return rc;
     while (n < max && r->pos != r->tail_cache) {
         mv_ring_frame *f = &out[n];
         mv_ring_header h;
         memcpy(&h, r->data + (r->pos & r->mask), sizeof h);
         int fault = mv_validate_header(r, &h, r->pos, r->tail_cache - r->pos, f);
-        if (fault) return n ? n : mv_report_break(r, 0, fault, mv_resync(r));
+        if (fault)
+            return n ? n : mv_report_break(r, 0, fault, mv_resync(r));
         uint64_t rec = mv_record_bytes(f->length + MV_RING_HEADER);
         if (f->type == MV_FRAME_PAD) {
             r->pos += rec;
             continue;
         }
         int fragment = mv_is_fragment(f);
-        if (fragment && n) return n;
-        if (r->expected_valid && f->seq != r->expected[0] && n) return n;
+        if (fragment && n)
+            return n;
+        if (r->expected_valid && f->seq != r->expected[0] && n)
+            return n;
         fault = mv_check_sequence(r, f);
-        if (fault) return mv_report_break(r, 0, fault, r->pos);
-        if (verify && !mv_payload_valid(f)) return mv_defer_bad_payload(r, f, n);
+        if (fault)
+            return mv_report_break(r, 0, fault, r->pos);
+        if (verify && !mv_payload_valid(f))
+            return mv_defer_bad_payload(r, f, n);
         r->pos += rec;
         n++;
-        if (fragment) break;
+        if (fragment)
+            break;
     }
     return n ? n : MV_RING_EMPTY;
 }
 
-/* REL: our reads of everything before `upto` are over. */
+/* Release the bytes before `upto`. REL: their reads are over. */
 static inline void mv_spsc_release(mv_ring *r, uint64_t upto) {
     mv_atomic_store(&r->ctl->head, upto, memory_order_release);
     r->released = upto;
