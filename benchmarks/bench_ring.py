@@ -1,37 +1,22 @@
-"""The ring beside other ways between two processes; sequence and header checks are on."""
+"""The ring beside other ways between two processes, with its sequence and header checks."""
 
 from __future__ import annotations
 
 import pytest
 from peers import QUICK, Table
-from transports import (
-    FasterFifo,
-    FasterFifoMany,
-    Iceoryx,
-    Pipe,
-    Queue,
-    RingChecked,
-    RingFutex,
-    RingIterate,
-    RingMany,
-    RingOne,
-    RingSpin,
-    RingView,
-    Tcp,
-    UnixSocket,
-    Zmq,
-    bare_c,
-    idle_cpu,
-    latency,
-    throughput,
-    turns,
-)
+from peers.faster_fifos import FasterFifo, FasterFifoMany
+from peers.iceoryx import Iceoryx
+from peers.measure import bare_c, idle_cpu, latency, throughput, turns
+from peers.multiprocessing_queues import Pipe, Queue
+from peers.pyzmq import Zmq
+from peers.rings import RingChecked, RingFutex, RingIterate, RingMany, RingOne, RingSpin, RingView
+from peers.sockets import Tcp, UnixSocket
 
 from mojoview import Ring
 
 RINGS = [RingOne, RingMany, RingIterate]
 PEERS = [UnixSocket, Tcp, Pipe, Queue, Zmq, FasterFifo, FasterFifoMany, Iceoryx]
-# As many messages as take a quarter of a second; 50,000 of those that are not named.
+# Messages that take about a quarter of a second; 50,000 for the other kinds.
 COUNTS = {Queue: 10_000, Iceoryx: 10_000, RingOne: 400_000, RingIterate: 400_000, RingMany: 4_000_000}
 SCALE = 0.01 if QUICK else 1
 
@@ -51,7 +36,7 @@ def show(table: Table, benchmark):
 
 @pytest.fixture(scope="module")
 def small_frames():
-    """All ways in turn, once for the tables of all three rings."""
+    """Measure all kinds in turn, once for the tables of all three rings."""
 
     def measure(kind):
         return throughput(kind, 64, max(1000, int(COUNTS.get(kind, 50_000) * SCALE)))

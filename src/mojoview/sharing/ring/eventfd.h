@@ -21,8 +21,8 @@ typedef struct {
     _Atomic uint32_t state;
 } mv_notifier;
 
-/* Make the eventfd unreadable and wait for data from here on. REL: the copy is complete before the state says so. If the
-   notifier is armed already, for an older position, one notification is spurious. */
+/* Make the eventfd unreadable and wait for data from here on. REL: the copy is complete before the state changes. If
+   the notifier is armed already, for an older position, one notification is spurious. */
 static inline void mv_notifier_arm(mv_notifier *n, const mv_ring *r) {
     uint64_t drained;
     uint32_t idle = MV_NOTIFIER_IDLE;

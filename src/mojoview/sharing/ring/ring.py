@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
-from mojoview.sharing.segment import _segment, segments
 from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring, whole
 from mojoview.sharing.ring._producer import FULL, Claim
 from mojoview.sharing.ring._ring import RingCalls
+from mojoview.sharing.segment import _segment, segments
 from mojoview.sharing.segment._segment import Segment
 
 __all__ = ["Claim", "Ring"]

@@ -1,4 +1,4 @@
-"""Peers measured side by side: they take turns in one process, so that load and clock speed meet all alike."""
+"""Measure calls side by side: in turns in one process, so that load and clock speed affect all of them alike."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 __all__ = ["QUICK", "Table", "compare"]
 
-# Shows that everything runs and is right; the figures of such a run mean nothing.
+# A quick run checks that everything works; its figures mean nothing.
 QUICK = bool(os.environ.get("MOJOVIEW_BENCH_QUICK"))
 
 
 @dataclass
 class Table:
-    """Seconds a call took, for every peer and round; ratios are against the first peer."""
+    """Seconds a call, for every peer and round, with ratios to the first peer."""
 
     title: str
     rounds: dict[str, list[float]] = field(default_factory=dict)
-    #: how many times the first peer's time each should take, at least
+    #: least ratio of each peer's time to the first one's
     targets: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -32,7 +32,7 @@ class Table:
         return min(self.rounds[name])
 
     def ratio(self, name: str) -> tuple[float, float]:
-        """How many times the first peer's time `name` takes: by minima, and the median over the rounds."""
+        """Return the ratio of the time of `name` to the first peer's: by minima, and the median over the rounds."""
         first = self.rounds[self.base]
         return self.best(name) / self.best(self.base), median(
             t / f for t, f in zip(self.rounds[name], first, strict=True)
@@ -53,7 +53,7 @@ class Table:
         ]
 
     def record(self, benchmark: Any) -> None:
-        """Puts the figures into pytest-benchmark's report."""
+        """Add the figures to the report of pytest-benchmark."""
         benchmark.extra_info.update(title=self.title, peers=self.rows())
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ def _time(seconds: float) -> str:
 
 
 def _timer(call: Callable[[], Any], number: int) -> Callable[[], float]:
-    """Seconds one of `number` calls takes. Ten are written out, so that the loop weighs little beside them."""
+    """Return a function that measures seconds a call, over `number` calls, unrolled by ten to hide the loop."""
     if number < 10:
 
         def once() -> float:
@@ -101,7 +101,7 @@ def _timer(call: Callable[[], Any], number: int) -> Callable[[], float]:
 
 
 def _turns(call: Callable[[], Any]) -> int:
-    """As many calls a turn as take about a millisecond."""
+    """Return how many calls take about a millisecond."""
     call()
     start = time.perf_counter()
     call()
@@ -116,10 +116,10 @@ def compare(
     number: int | None = None,
     targets: dict[str, float] | None = None,
 ) -> Table:
-    """Calls the peers in turn, `rounds` times; `number` calls a turn, by default what fills a millisecond.
+    """Call the peers in turn, `rounds` times, `number` calls a turn, by default for about a millisecond.
 
-    `targets`: the least ratio of a peer's time to the first one's that we want to see, by minima or medians. For calls
-    of nanoseconds give `functools.partial(function, *args)`: its function is then called directly.
+    `targets` has the wanted least ratio of a peer's time to the first one's, by minima or medians. For calls of
+    nanoseconds pass `functools.partial(function, *args)`: its function is then called directly.
     """
     if QUICK:
         rounds, number = 2, 1
