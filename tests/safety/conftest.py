@@ -1,4 +1,4 @@
-"""Workers are started once and kept warm; at the end nothing of them is left."""
+"""Workers are kept warm for the tests of one module; after it no process, file or mapping of them is left."""
 
 import gc
 

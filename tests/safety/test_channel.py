@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import random
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from mojoview.memory import errors
 from mojoview.safety.workers._channel import CHANNEL_BYTES, OUT_OF_LINE, Channel
+from mojoview.safety.workers.crash_report import parse_report
 
 MESSAGE_BYTES = 192  # sequence, reader_waits, count, tag, kinds, values: in three cache lines
 REQUEST = CHANNEL_BYTES - 2 * MESSAGE_BYTES  # before it is the crash record
@@ -143,6 +145,17 @@ def test_a_byte_without_a_message_is_an_error(pair):
     pair.sockets[0].send(b"x")
     with pytest.raises(errors.PeerGone):
         pair.worker.receive(30)
+
+
+def test_any_bytes_in_the_crash_record_give_a_report(pair):
+    for seed in range(100):
+        junk = random.Random(seed).randbytes(REQUEST)
+        pair.memory[:REQUEST] = junk if seed % 2 else b"/" * REQUEST  # the second has no NUL in its names
+        record = pair.parent.crash_record()
+        frames = record[-1]
+        assert len(frames) <= 40, seed
+        assert all(len(module) <= 256 and len(name) <= 120 for _, _, module, name in frames), seed
+        assert len(parse_report(record).frames) <= 41, seed  # one more for a jump to an invalid address
 
 
 def test_a_file_that_cannot_be_mapped_is_an_error():
