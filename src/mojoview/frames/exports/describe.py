@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from mojoview import kernels
+from mojoview import compute
 from mojoview.frames.column_data import ColumnName, read_column, view_error
 from mojoview.frames.frame_view import frame_view
 from mojoview.frames.pins import inspect_column
@@ -30,7 +30,7 @@ def describe(df: pd.DataFrame, positions: Sequence[int] | None, threads: int | N
             if problem := _obstacle(df, position):
                 raise problem
     with frame_view(df, positions, "never", "mask", "any") as frame:
-        found = kernels.describe(frame, threads=threads).columns
+        found = compute.describe(frame, threads=threads).columns
         zones = [_zone_of(column.logical_dtype) for column in frame.values()]
         labels = frame.columns
     table = pd.DataFrame(index=labels)
