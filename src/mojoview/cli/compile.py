@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 
-__all__ = ["add_arguments", "compile_file", "describe"]
+__all__ = ["add_arguments", "compile_file", "describe", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("file", help="a .mojo file, or a package: a directory with an __init__.mojo")
     parser.add_argument(
         "-o",
@@ -42,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--depfile", help="where to write what the library depends on, for make, ninja and meson")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds that each compiler may take (600)")
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result and return the exit status."""
+    return print_result(compile_file(arguments), describe, json=arguments.json)
 
 
 def compile_file(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -6,6 +6,7 @@ the memory of pandas, and checks every number against pandas.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -16,10 +17,10 @@ import numpy as np
 
 import mojoview
 from mojoview import kernels
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 from mojoview.memory.errors import CompilerNotFound, MojoViewError
 
-__all__ = ["describe", "run"]
+__all__ = ["add_arguments", "describe", "run", "run_demo"]
 
 NUMBERS = ["dep_delay", "arr_delay", "air_time", "distance"]
 STATISTICS = {
@@ -38,7 +39,21 @@ class DemoDataMissing(MojoViewError, ImportError):
     """The flights data set is not installed."""
 
 
-def run(*, quiet: bool = False, use_mojo: bool = True) -> dict[str, Any]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--builtin", action="store_true", help="use only built-in kernels, even if a Mojo compiler exists"
+    )
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result and return the exit status."""
+    result = run_demo(quiet=arguments.json, use_mojo=not arguments.builtin)
+    return print_result(result, describe, json=arguments.json)
+
+
+def run_demo(*, quiet: bool = False, use_mojo: bool = True) -> dict[str, Any]:
     """Run the demo.
 
     Parameters

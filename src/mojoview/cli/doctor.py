@@ -1,7 +1,8 @@
-"""`python -m mojoview doctor`: facts for a bug report, and a self-test of the installed pandas."""
+"""`python -m mojoview doctor`: print the facts for a bug report, and check that pandas behaves as expected."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import os
 import platform
@@ -10,11 +11,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import mojoview
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 
-__all__ = ["describe", "examine"]
+__all__ = ["add_arguments", "describe", "examine", "run"]
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "polars", "mojo-compiler", "cuda-bindings", "Cython")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result and return the exit status."""
+    return print_result(examine(), describe, json=arguments.json)
 
 
 def examine() -> dict[str, Any]:
@@ -23,7 +34,7 @@ def examine() -> dict[str, Any]:
     Returns
     -------
     dict
-        `ok` is false when the self-test fails: mojoview then works through pandas' public routes only, and slower.
+        `ok` is false if the self-test fails: mojoview then uses only public calls of pandas, and is slower.
     """
     from mojoview.frames import self_test
     from mojoview.loading.mojo import compiler
@@ -62,7 +73,7 @@ def describe(result: Mapping[str, Any]) -> str:
     rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in facts.items()]
     rows += [(f"build: {name.replace('_', ' ')}", str(value)) for name, value in result["build"].items()]
     verdict = (
-        "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses its public routes"
+        "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses only public calls"
     )
     return f"{table(rows, indent='')}\n{verdict}"
 

@@ -1,25 +1,32 @@
-"""Results as text or as JSON, from one dict."""
+"""Results of commands, printed as text or as JSON from the same dictionary."""
 
 from __future__ import annotations
 
+import argparse
 import json as json_module
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["print_result", "table"]
+__all__ = ["add_json_option", "print_result", "table"]
+
+
+def add_json_option(*parsers: argparse.ArgumentParser) -> None:
+    """Add ``--json`` to commands that print one result."""
+    for parser in parsers:
+        parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
 def print_result(result: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], str], *, json: bool) -> int:
-    """Print the result of a command; return 0 if its `ok` entry is true, else 1."""
+    """Print a command's result; returns 0 if its `ok` entry is true, else 1."""
     text = json_module.dumps(result, indent=2, default=str) if json else describe(result)
-    encoding = sys.stdout.encoding or "utf-8"  # a name of a file may be no text at all
+    encoding = sys.stdout.encoding or "utf-8"  # file names may contain bytes that are not text
     print(text.encode(encoding, "backslashreplace").decode(encoding))
     return 0 if result["ok"] else 1
 
 
 def table(rows: Sequence[Sequence[str]], *, figures: bool = False, indent: str = "  ") -> str:
-    """Return rows as text columns, left-aligned; with `figures`, all but the first right-aligned."""
+    """Format rows as aligned columns, to the left; with `figures` all but the first to the right."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = []
     for row in rows:

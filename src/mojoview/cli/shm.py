@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 from collections.abc import Mapping
 from typing import Any
 
 import mojoview
-from mojoview.cli.report import table
+from mojoview.cli.report import add_json_option, print_result, table
 from mojoview.memory.errors import SegmentNotFound
 from mojoview.sharing.segment.describe import details
 
-__all__ = ["collect", "describe_collected", "describe_info", "describe_listing", "info", "listing"]
+__all__ = [
+    "add_arguments",
+    "collect",
+    "describe_collected",
+    "describe_info",
+    "describe_listing",
+    "info",
+    "listing",
+    "run",
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command's actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    list_ = actions.add_parser("list", help="list every segment of this machine that this user may see")
+    info_ = actions.add_parser("info", help="print the header of one segment")
+    info_.add_argument("name")
+    gc = actions.add_parser("gc", help="remove the names whose owners are dead, and only those")
+    add_json_option(list_, info_, gc)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one action and return the exit status."""
+    if arguments.action == "list":
+        return print_result(listing(), describe_listing, json=arguments.json)
+    if arguments.action == "info":
+        return print_result(info(arguments.name), describe_info, json=arguments.json)
+    return print_result(collect(), describe_collected, json=arguments.json)
 
 
 def listing() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Registration of the accessors on pandas' classes, and of this room's extension points."""
+"""Registration of the accessors on pandas' classes."""
 
 from __future__ import annotations
 
