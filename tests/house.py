@@ -275,11 +275,11 @@ def code_of(path: Path) -> str:
 
 def one_home_of_numpys_c_api(package: Path) -> Iterator[str]:
     """Yield uses of NumPy's C-API outside the two headers that read the fields of arrays."""
-    home = ("calls/ndarray.h", "calls/fast_path.h")
+    home = ("calls/native/ndarray.h", "calls/native/fast_path.h")
     use = r"\bcimport\s+numpy\b|from\s+numpy\s+cimport|<numpy/|\bPyArray_\w+\(|\bimport_array\b"
     for path in files(package, ".pyx", ".pxd", ".h", ".c"):
         if path.relative_to(package).as_posix() not in home and re.search(use, code_of(path)):
-            yield f"{path.relative_to(package)}: NumPy's C-API belongs in calls/ndarray.h"
+            yield f"{path.relative_to(package)}: NumPy's C-API belongs in calls/native/ndarray.h"
 
 
 def pandas_only_in_frames(package: Path) -> Iterator[str]:
@@ -293,10 +293,14 @@ def pandas_only_in_frames(package: Path) -> Iterator[str]:
 
 
 def a_stub_beside_every_extension(package: Path) -> Iterator[str]:
-    """Yield extension modules without a .pyi."""
+    """Yield extension modules with public names and without a .pyi, and empty .pyi files."""
     for path in files(package, ".pyx"):
-        if not path.with_suffix(".pyi").exists():
+        stub = path.with_suffix(".pyi")
+        public = re.search(r"(?m)^(?:(?:def|cpdef|class|cdef class)\s+[A-Za-z]|[A-Za-z]\w*\s*=(?!=))", code_of(path))
+        if public and not stub.exists():
             yield f"{path.relative_to(package)}: no .pyi beside it"
+        if stub.exists() and not stub.read_text().strip():
+            yield f"{stub.relative_to(package)}: an empty stub"
 
 
 def sorted_public_names(package: Path) -> Iterator[str]:

@@ -216,7 +216,7 @@ RELEASED.release()
         ),
         (np.ones(8), np.frombuffer(bytes(64)), ReadOnlyError, "read-only ndarray"),
         (np.ones(8), np.broadcast_to(np.ones(1), (8,)), MojoViewError, "argument 'y'"),
-        (mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)), np.ones(8), MaskError, "no notion of missing values"),
+        (mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)), np.ones(8), MaskError, "does not support missing values"),
         (RELEASED, np.ones(8), ReleasedError, "released"),
         (np.array([None] * 8), np.ones(8), DTypeError, "object"),
         ({"x": 1.0}, np.ones(8), ArgumentError, "dict"),
@@ -394,7 +394,7 @@ def test_common_dtype():
         assert out[5] == np.dtype(dtype).itemsize * 8
 
 
-def test_case_b01_datetimes_are_never_plain_integers():
+def test_datetimes_are_never_plain_integers():
     a = np.array(["2024-01-01", "NaT"], "M8[ns]")
     touch = kernel("touch", array("x", "inout", "int64"), result="none")
     with pytest.raises(DTypeError, match=r"expected dtype int64, got datetime64\[ns\]"):
@@ -404,5 +404,5 @@ def test_case_b01_datetimes_are_never_plain_integers():
     touch(mv.view(a.copy(), writable=True).cast("i8"))
 
 
-def test_case_b93_references_are_flat():
+def test_references_are_flat():
     assert run_isolated("leaks_kernels.py", "2000").endswith("ok\n")

@@ -47,7 +47,7 @@ def test_integers_of_other_types_count_as_integers():
     "number", [0.1, 1 / 3, 1e-8, 70000.0, -1e300, 2**63, 65519.9, float("inf"), float("nan"), np.float32(0.1)]
 )
 @pytest.mark.filterwarnings("error")
-def test_float16_takes_its_scalars_rounded_to_float16_as_numpy_does(number):
+def test_scalars_for_float16_are_rounded_to_float16(number):
     x = np.array([-157.6, 0.0, -0.0, 3.5, np.inf, np.nan, 6e-8], "f2")
     with np.errstate(all="ignore"):
         a = np.float16(number)
@@ -158,7 +158,7 @@ def test_a_bool_is_no_address():
 
 
 # -- pandas' arrays --------------------------------------------------------------------------------------------------
-def test_case_b67_the_extension_array_itself_carries_values_and_mask():
+def test_an_extension_array_carries_values_and_mask():
     x = pd.array([1, None, 3], dtype="Int64")
     for obj in (x, pd.Series(x), pd.Index(x)):
         v = mv.view(obj)

@@ -32,7 +32,7 @@ def test_pool_with_forks(compiler, tmp_path):
         ("compute/walk.h", "nest->shape[kept] *= outer;", ""),
         ("compute/walk.h", "at[d - 1]++;", "at[d - 1] += 2;"),
         ("memory/numeric.h", "+ 0xfff + odd) >> 13", "+ 0x1000) >> 13"),
-        ("calls/checks.h", "step - rest < (int64_t)b->itemsize", "0"),
+        ("calls/native/checks.h", "step - rest < (int64_t)b->itemsize", "0"),
         ("compute/reduce.h", "a->low_at = index + i;", "a->low_at = i;"),
     ],
 )
@@ -57,6 +57,6 @@ def test_the_loops_test_can_fail(header, text, replacement, tmp_path):
     ],
 )
 def test_the_pool_test_can_fail(text, replacement, tmp_path):
-    package = build.changed_copy(tmp_path / "package", {"calls/pool.h": {text: replacement}})
+    package = build.changed_copy(tmp_path / "package", {"calls/native/pool.h": {text: replacement}})
     with pytest.raises(AssertionError, match=r"pool_test\.c:\d+"):
         build.run_c("pool_test.c", tmp_path, build.COMPILERS[0], "sanitized", package=package)

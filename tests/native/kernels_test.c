@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "compute/builtin.h"
-#include "calls/checks.h"
-#include "calls/registers.h"
+#include "calls/native/checks.h"
+#include "calls/native/registers.h"
 #include "compute/walk.h"
 
 #define CHECK(what) \

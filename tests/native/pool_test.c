@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "calls/pool.h"
+#include "calls/native/pool.h"
 
 #define CHECK(what) \
     do { \

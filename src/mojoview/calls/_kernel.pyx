@@ -6,15 +6,21 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 
-from mojoview.calls._arrays cimport acquire, get_fast_buffers, release_arguments
-from mojoview.calls._compiled_signature cimport compile_signature, compile_result
+from mojoview.calls._compiled_signature cimport (
+    check_splittable, compile_result, compile_signature, compile_sizes, fill_sizes,
+)
+from mojoview.calls._conversion cimport (
+    NO_AXIS, acquire, allocate_output, broadcast_scalar, convert_scalar, get_fast_buffers, is_number, no_loop_error,
+    raise_status, reduced_axis, refused_argument, release_arguments, returned_scalar, scalar_result,
+)
 from mojoview.calls._pool cimport mv_run, run_parallel, thread_count
-from mojoview.calls._argument_errors cimport no_loop_error, raise_status, argument_error_of
-from mojoview.calls._scalars cimport dtype_of_type, is_number, returned_scalar, scalar_result, broadcast_scalar, convert_scalar
-from mojoview.calls._sizes cimport fill_sizes, compile_sizes
 from mojoview.calls.call_args cimport (
-    MV_GIVES_VALUE, MV_PASS_INT, MV_PASS_POINTER, MV_TAKES_MASKS, MV_TAKES_STRIDES, mv_check_call, mv_fault, mv_foreign_call,
-    mv_foreign_run, mv_foreign_word, mv_call_args, mv_fast_plan, mv_spec, mv_type_index,
+    MV_GIVES_VALUE, MV_TAKES_MASKS, MV_TAKES_STRIDES, mv_call_args, mv_check_call, mv_fast_plan,
+    mv_fault, mv_foreign_call, mv_foreign_run, mv_foreign_word, mv_spec, mv_type_index,
+)
+from mojoview.calls.vectorcall cimport (
+    PySequence_Fast_ITEMS, PyVectorcall_Call, PyVectorcall_NARGS, enable_vectorcall, keyword_arguments,
+    positional_arguments,
 )
 from mojoview.memory.abi cimport MV_E_DTYPE, MV_FLOAT, MV_HAS_MASK, mv_desc, mv_value
 
@@ -24,49 +30,48 @@ import numpy as np
 
 from mojoview.calls.arguments import ArgumentPlan, pack_results, with_kernel_message
 from mojoview.calls.binding import COMPARISONS, bind, call_signature
+from mojoview.calls.errors import kernel_error
 from mojoview.calls.signature import Signature, check_signature
-from mojoview.memory.errors import ArgumentError, KernelValueError, ShapeError
+from mojoview.memory.errors import ArgumentError, KernelValueError
 from mojoview.memory.extension_points import AWAIT_CALL, CANARY, SUBMIT_CALL, resolve
 
 
-cdef extern from "Python.h":
-    size_t PyVectorcall_NARGS(size_t nargsf)
-    object PyVectorcall_Call(object callable, object args, object kwargs)
-    PyObject **PySequence_Fast_ITEMS(object)
-    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
-    void PyType_Modified(type)
-    ctypedef struct CallableType "PyTypeObject":
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
-        object (*tp_call)(object, object, object)
-
-cdef extern from "calls/fast_path.h":
+cdef extern from "calls/native/fast_path.h":
     void mv_fast_register_dtype(object dtype)
-    void mv_fast_compile(mv_fast_plan *plain, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
-    bint mv_fast_fill(mv_call_args *frame, const mv_fast_plan *plain, PyObject *const *args, type ndarray, const Py_buffer *buffers)
+    void mv_fast_compile(mv_fast_plan *plan, const mv_spec *spec, const uint8_t *array_at, bint descriptors_only)
+    bint mv_fast_fill(
+        mv_call_args *call, const mv_fast_plan *plan, PyObject *const *args, type ndarray, const Py_buffer *buffers
+    )
     int64_t mv_fast_invoke(mv_desc *d, int n, uintptr_t address)
-    bint mv_fast_call(const mv_fast_plan *plain, uintptr_t address, PyObject *const *args, type ndarray, int64_t most, int64_t *returned)
-    bint mv_desc_of_ndarray(mv_desc *d, object source)
+    bint mv_fast_call(
+        const mv_fast_plan *plan, uintptr_t address, PyObject *const *args, type ndarray, int64_t most,
+        int64_t *returned
+    )
 
-cdef enum:
-    NO_AXIS = -1
-
+#: Elements from which a kernel releases the GIL.
+GIL_RELEASE_SIZE = GIL_WORTH
 
 cdef type NDARRAY = np.ndarray
 cdef dict NO_OPTIONS = {}
-cdef object UNINITIALISED = Signature("unmade", ()), NO_CALL_SIGNATURE = call_signature(UNINITIALISED, (), True)  # of what __new__() alone makes
+# The signature of an instance that Kernel.__new__() made and nothing has initialised.
+cdef object UNINITIALISED = Signature("uninitialised", ())
+cdef object NO_CALL_SIGNATURE = call_signature(UNINITIALISED, (), True)
 
 for _dtype in map(np.dtype, "?bhilqBHILQefd"):
     mv_fast_register_dtype(_dtype)
 
 
-# -- the call -----------------------------------------------------------------------------------------------------------------
+# -- the call ---------------------------------------------------------------------------------------------------------
 
 cdef PyObject *call_kernel(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
-    """The most frequent call goes without a reference taken: bare pointers, until something is out of the ordinary."""
+    """Call a kernel. Fast path: borrowed references only; anything unusual falls back to the checked path."""
     cdef mv_value returned
-    if kwnames is NULL and <Py_ssize_t>PyVectorcall_NARGS(nargsf) == (<Kernel>callable).compiled.params and mv_fast_call(
-            &(<Kernel>callable).plain, (<Kernel>callable).foreign.address, args, NDARRAY, GIL_WORTH, &returned.i64):
+    if (
+        kwnames is NULL
+        and <Py_ssize_t>PyVectorcall_NARGS(nargsf) == (<Kernel>callable).compiled.params
+        and mv_fast_call(&(<Kernel>callable).fast, (<Kernel>callable).foreign.address, args, NDARRAY, GIL_WORTH,
+                         &returned.i64)
+    ):
         if mv_foreign_word(&(<Kernel>callable).foreign, returned) & 0xff == 0:
             Py_INCREF(None)
             return <PyObject *>None
@@ -75,7 +80,19 @@ cdef PyObject *call_kernel(PyObject *callable, PyObject *const *args, size_t nar
 
 
 cdef PyObject *call_checked(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
-    result = call_general(<Kernel>callable, args, PyVectorcall_NARGS(nargsf), kwnames)
+    """Call a kernel: positional arguments that need no conversion here, all others with keywords."""
+    cdef Kernel self = <Kernel>callable
+    cdef mv_run run
+    cdef mv_value option
+    cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
+    if (kwnames is not NULL or given != self.compiled.params or self.handler is not None or self.needs_conversion
+            or (self.foreign.address and any_needs_conversion(self, args))):
+        result = call_with_keywords(self, args, given, kwnames)
+    else:
+        run.threads = 0 if self.foreign.address == 0 else 1
+        run.axis = NO_AXIS
+        option.i64 = 0  # ddof 0.0, and the first comparison
+        result = invoke(self, args, &run, option, None)
     Py_INCREF(result)
     return <PyObject *>result
 
@@ -84,16 +101,11 @@ cdef PyObject *call_checked(PyObject *callable, PyObject *const *args, size_t na
 cdef vectorcallfunc checked_entry = call_checked
 
 
-cdef object call_general(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
-    cdef mv_run run
-    cdef mv_value option
-    if (kwnames is not NULL or given != self.compiled.params or self.handler is not None or self.needs_conversion
-            or (self.foreign.address and any_needs_conversion(self, args))):
-        return call_with_keywords(self, args, given, kwnames)
-    run.threads = 0 if self.foreign.address == 0 else 1
-    run.axis = NO_AXIS
-    option.i64 = 0  # ddof 0.0, and the first comparison
-    return invoke(self, args, &run, option, None)
+cdef PyObject *call_uninitialised(
+    PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames
+) except NULL:
+    """Raise: Kernel.__new__() alone makes an instance without a function."""
+    Kernel.__init__(<object>callable)
 
 
 cdef int raise_failure(Kernel self, mv_value returned) except -1:
@@ -101,7 +113,7 @@ cdef int raise_failure(Kernel self, mv_value returned) except -1:
 
 
 cdef inline bint any_needs_conversion(Kernel self, PyObject *const *args) noexcept:
-    """Whether an array argument is a list, a tuple or a dict, or an output is left to be made."""
+    """Return whether an array argument is a list, a tuple or a dict, or an output is to be allocated."""
     cdef int k
     for k in range(self.spec.arrays):
         obj = <object>args[self.compiled.array_at[k]]
@@ -110,16 +122,10 @@ cdef inline bint any_needs_conversion(Kernel self, PyObject *const *args) noexce
     return False
 
 
-cdef PyObject *call_uninitialised(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) except NULL:
-    """What Kernel.__new__() alone makes has no function to call."""
-    Kernel.__init__(<object>callable)
-
-
 cdef object call_with_keywords(Kernel self, PyObject *const *args, Py_ssize_t given, PyObject *kwnames):
-    """With keywords, defaults or options."""
-    cdef Py_ssize_t k
-    positional = tuple([<object>args[k] for k in range(given)])
-    keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
+    """Call with keywords, defaults, options, or arguments that need conversion."""
+    cdef tuple positional = positional_arguments(args, given)
+    cdef dict keywords = keyword_arguments(args, given, kwnames)
     own, options = None if keywords or self.plan is None else self.plan.fill(positional), NO_OPTIONS
     if own is None:
         own, options = bind(self.signature, self.call_signature, positional, keywords)
@@ -136,7 +142,7 @@ cdef object call_with_keywords(Kernel self, PyObject *const *args, Py_ssize_t gi
 
 
 cdef object invoke_with_options(Kernel self, tuple own, dict options):
-    """`own`: one object for each parameter, prepared; `options`: those of the kernel, all of them."""
+    """Call with one converted object for each parameter, and all of the kernel's options."""
     cdef mv_run run
     cdef mv_value option
     threads = options.get("threads")
@@ -148,97 +154,106 @@ cdef object invoke_with_options(Kernel self, tuple own, dict options):
         convert_scalar(self.signature, -1, options["ddof"], MV_FLOAT, 64, &option)
     elif self.option == OPTION_COMPARISON:
         if options["op"] not in COMPARISONS:
-            raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, got {options['op']!r}")
+            raise KernelValueError(f"{self.signature.name}(): op: expected one of {', '.join(COMPARISONS)}, "
+                                   f"got {options['op']!r}")
         option.i64 = COMPARISONS.index(options["op"])
     return invoke(self, PySequence_Fast_ITEMS(own), &run, option, (axis, threads))
 
 
-cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object asked):
-    """`args`: one object for each parameter. `asked`: axis and threads as the caller gave them, or None."""
-    cdef mv_call_args frame
-    if mv_fast_fill(&frame, &self.plain, args, NDARRAY, NULL):
-        return run_checked(self, args, &frame, run, option, asked)
-    return invoke_general(self, args, &frame, run, option, asked)
+cdef object invoke(Kernel self, PyObject *const *args, mv_run *run, mv_value option, object options):
+    """Call with one object for each parameter; `options` are axis and threads as the caller gave them, or None."""
+    cdef mv_call_args call
+    if mv_fast_fill(&call, &self.fast, args, NDARRAY, NULL):
+        return run_kernel(self, args, &call, run, option, options)
+    return invoke_general(self, args, &call, run, option, options)
 
 
-cdef object invoke_general(Kernel self, PyObject *const *args, mv_call_args *frame, mv_run *run, mv_value option, object asked):
-    """Arrays of any kind, with the whole check."""
+cdef object invoke_general(
+    Kernel self, PyObject *const *args, mv_call_args *call, mv_run *run, mv_value option, object options
+):
+    """Call on arrays of any kind, after all checks; without `run` only check."""
     cdef mv_fault fault
     cdef int k, status, common = -1, numbers = 0
-    frame.views = frame.buffers = 0
+    call.views = call.buffers = 0
     try:
-        if run is not NULL and get_fast_buffers(&self.plain, args, frame) and mv_fast_fill(frame, &self.plain, args, NDARRAY, frame.buffer):
-            if self.plain.direct and frame.desc[0].size < GIL_WORTH:
-                option.i64 = mv_fast_invoke(frame.desc, self.plain.direct, self.foreign.address)
+        if (run is not NULL and get_fast_buffers(&self.fast, args, call)
+                and mv_fast_fill(call, &self.fast, args, NDARRAY, call.buffer)):
+            if self.fast.direct_arity and call.desc[0].size < GIL_WORTH:
+                option.i64 = mv_fast_invoke(call.desc, self.fast.direct_arity, self.foreign.address)
                 if mv_foreign_word(&self.foreign, option) & 0xff:
                     raise_failure(self, option)
                 return None
-            return run_checked(self, args, frame, run, option, asked)
-        release_arguments(frame)
+            return run_kernel(self, args, call, run, option, options)
+        release_arguments(call)
         for k in range(self.spec.arrays):
             obj = <object>args[self.compiled.array_at[k]]
             if self.spec.array[k].scalar and is_number(obj):
-                frame.args[k] = NULL
+                call.args[k] = NULL
                 numbers += 1
                 continue
-            acquire(obj, self.spec.array[k].writes, self.spec.flags & MV_TAKES_MASKS != 0, frame, k, self.signature.name)
+            acquire(obj, self.spec.array[k].writes, self.spec.flags & MV_TAKES_MASKS != 0, call, k,
+                    self.signature.name)
             if common < 0 and self.spec.array[k].bits == 0:
                 common = k
         if numbers:
-            broadcast_scalars(self, args, common, frame)
-        status = mv_check_call(&self.spec, frame.args, &fault)
+            broadcast_scalars(self, args, common, call)
+        status = mv_check_call(&self.spec, call.args, &fault)
         if status:
-            raise argument_error_of(self.signature, &self.spec, self.compiled.array_at, args, frame, status, fault)
-        return run_checked(self, args, frame, run, option, asked)
+            raise refused_argument(self.signature, &self.spec, self.compiled.array_at, args, call, status, fault)
+        return run_kernel(self, args, call, run, option, options)
     finally:
-        release_arguments(frame)
+        release_arguments(call)
 
 
-cdef inline object run_checked(Kernel self, PyObject *const *args, mv_call_args *frame, mv_run *run, mv_value option, object asked):
-    cdef int k, code, bits
-    for k in range(self.compiled.values):
-        code, bits = self.compiled.value_code[k], self.compiled.value_bits[k]
-        if bits == 0:
-            code, bits = frame.args[self.compiled.common].dtype_code, frame.args[self.compiled.common].dtype_bits
-        convert_scalar(self.signature, self.compiled.value_at[k], <object>args[self.compiled.value_at[k]], code, bits, &frame.values[k])
-    if run is NULL:  # validate_bound()
-        return None
-    if self.foreign.address:
-        return run_foreign(self, frame, run, asked)
-    frame.values[self.compiled.values] = option
-    return run_builtin(self, frame, run, asked)
-
-
-cdef int broadcast_scalars(Kernel self, PyObject *const *args, int common, mv_call_args *frame) except -1:
-    cdef int k
+cdef int broadcast_scalars(Kernel self, PyObject *const *args, int common, mv_call_args *call) except -1:
+    cdef int k, param
     for k in range(self.spec.arrays):
-        if frame.args[k] is NULL:
-            broadcast_scalar(self.signature, k, self.compiled.array_at[k], <object>args[self.compiled.array_at[k]], frame.args[common], frame)
+        if call.args[k] is NULL:
+            param = self.compiled.array_at[k]
+            broadcast_scalar(self.signature, k, param, <object>args[param], call.args[common], call)
     return 0
 
 
-cdef object run_builtin(Kernel self, mv_call_args *frame, mv_run *run, object asked):
-    cdef mv_desc *d = frame.args[0]
+cdef inline object run_kernel(
+    Kernel self, PyObject *const *args, mv_call_args *call, mv_run *run, mv_value option, object options
+):
+    """Convert the scalars and run the kernel on checked arrays; without `run` only convert."""
+    cdef int k, code, bits, param
+    for k in range(self.compiled.values):
+        code, bits, param = self.compiled.value_code[k], self.compiled.value_bits[k], self.compiled.value_at[k]
+        if bits == 0:
+            code, bits = call.args[self.compiled.common].dtype_code, call.args[self.compiled.common].dtype_bits
+        convert_scalar(self.signature, param, <object>args[param], code, bits, &call.values[k])
+    if run is NULL:
+        return None
+    if self.foreign.address:
+        return run_foreign(self, call, run, options)
+    call.values[self.compiled.values] = option
+    return run_builtin(self, call, run, options)
+
+
+cdef object run_builtin(Kernel self, mv_call_args *call, mv_run *run, object options):
+    cdef mv_desc *d = call.args[0]
     cdef mv_value result
-    cdef mv_fault fault
     cdef int32_t status
     cdef int type = 0
     out = None
     if self.result_type is not NULL:
         type = mv_type_index(d)
-        if asked is not None and asked[0] is not None:
-            run.axis = normal_axis(self.signature.name, asked[0], d.ndim)
+        if options is not None and options[0] is not None:
+            run.axis = reduced_axis(self.signature.name, options[0], d.ndim)
         if type >= 0 and run.axis >= 0:
-            out = output_along(self, frame, run.axis, self.result_type(self.context, type))
+            out = allocate_output(call, self.spec.arrays, run.axis, self.result_type(self.context, type))
     if d.size >= GIL_WORTH:
         run.parallel = run_parallel
         with nogil:
-            status = self.driver(self.context, frame.args, frame.values, &result, run)
+            status = self.driver(self.context, call.args, call.values, &result, run)
     else:
         run.parallel = NULL
-        status = self.driver(self.context, frame.args, frame.values, &result, run)
+        status = self.driver(self.context, call.args, call.values, &result, run)
     if status == MV_E_DTYPE:
-        raise no_loop_error(self.signature, f"argument '{self.signature.params[self.compiled.array_at[0]].name}'", d)
+        name = self.signature.params[self.compiled.array_at[0]].name
+        raise no_loop_error(self.signature, f"argument '{name}'", d)
     if status:
         raise_status(self.signature, None, status)
     if self.result_type is NULL:
@@ -248,80 +263,45 @@ cdef object run_builtin(Kernel self, mv_call_args *frame, mv_run *run, object as
     return scalar_result(self.result_type(self.context, type), result, d)
 
 
-cdef int normal_axis(str name, object axis, int ndim) except? -1:
-    """NO_AXIS for the only axis of a 1-D array: its reduction is one number."""
-    if not hasattr(axis, "__index__") or isinstance(axis, bool):
-        raise ArgumentError(f"{name}(): axis: expected None or an int, got {axis.__class__.__name__}")
-    number = axis.__index__()
-    if not -ndim <= number < ndim:
-        raise ShapeError(f"{name}(): axis {number} is out of range for {ndim} dimension(s)")
-    return number % ndim if ndim > 1 else NO_AXIS
-
-
-cdef object output_along(Kernel self, mv_call_args *frame, int axis, int type):
-    """A fresh array for the result along an axis, set as the argument after the inputs."""
-    cdef mv_desc *d = frame.args[0]
-    shape = tuple([d.shape[k] for k in range(d.ndim) if k != axis])
-    out = np.empty(shape, dtype_of_type(type, d))
-    mv_desc_of_ndarray(&frame.desc[self.spec.arrays], out.view(np.int64) if out.dtype.kind in "mM" else out)
-    frame.args[self.spec.arrays] = &frame.desc[self.spec.arrays]
-    return out
-
-
-cdef object run_foreign(Kernel self, mv_call_args *frame, mv_run *run, object asked):
+cdef object run_foreign(Kernel self, mv_call_args *call, mv_run *run, object options):
     cdef mv_value returned
     cdef int64_t word = 0, size = 0
     cdef int k
-    cdef bint split = asked is not None and asked[1] is not None
     returned.i64 = 0
     if self.sizes.count:
-        fill_sizes(&self.sizes, self.signature, frame.args, frame.values, self.compiled.values)
+        fill_sizes(&self.sizes, self.signature, call.args, call.values, self.compiled.values)
     for k in range(self.spec.arrays):
-        if frame.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
-            # nothing is missing: the kernel need not know that there is a mask
-            frame.desc[k] = frame.args[k][0]
-            frame.desc[k].flags &= ~MV_HAS_MASK
-            frame.desc[k].mask = NULL
-            frame.args[k] = &frame.desc[k]
-        if frame.args[k].size > size:
-            size = frame.args[k].size
-    if split:
-        check_splittable(self, frame)
+        if call.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
+            # nothing is missing: the kernel sees an array without a mask
+            call.desc[k] = call.args[k][0]
+            call.desc[k].flags &= ~MV_HAS_MASK
+            call.desc[k].mask = NULL
+            call.args[k] = &call.desc[k]
+        if call.args[k].size > size:
+            size = call.args[k].size
+    if options is not None and options[1] is not None:
+        check_splittable(self.signature, &self.spec, &self.foreign, call.args)
         run.parallel = run_parallel
         with nogil:
-            word = mv_foreign_run(&self.foreign, frame.args, frame.values, self.spec.arrays, run)
+            word = mv_foreign_run(&self.foreign, call.args, call.values, self.spec.arrays, run)
     elif size >= GIL_WORTH:
         with nogil:
-            returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
+            returned = mv_foreign_call(&self.foreign, call.args, call.values)
             word = mv_foreign_word(&self.foreign, returned)
     else:
-        returned = mv_foreign_call(&self.foreign, frame.args, frame.values)
+        returned = mv_foreign_call(&self.foreign, call.args, call.values)
         word = mv_foreign_word(&self.foreign, returned)
     if word & 0xff:
         raise_status(self.signature, self.origin, word)
-    return returned_scalar(returned, self.compiled.return_code, self.compiled.return_bits) if self.foreign.gives == MV_GIVES_VALUE else None
-
-
-cdef int check_splittable(Kernel self, mv_call_args *frame) except -1:
-    cdef int k
-    name = self.signature.name
     if self.foreign.gives == MV_GIVES_VALUE:
-        raise KernelValueError(f"{name}(): threads: a kernel that returns a {self.signature.result} cannot be split over rows")
-    if self.spec.arrays == 0:
-        raise KernelValueError(f"{name}(): threads: there is no array to split")
-    for k in range(self.foreign.params):
-        if self.foreign.pass_[k] == MV_PASS_POINTER:
-            raise KernelValueError(f"{name}(): threads: only kernels that take descriptors can be split over rows")
-    for k in range(self.spec.arrays):
-        if frame.args[k].ndim < 1 or frame.args[k].shape[0] != frame.args[0].shape[0]:
-            raise ShapeError(f"{name}(): threads: expected arrays of the same length to split")
-    return 0
+        return returned_scalar(returned, self.compiled.return_code, self.compiled.return_bits)
+    return None
 
 
-# -- kernels ------------------------------------------------------------------------------------------------------------------
+# -- kernels ----------------------------------------------------------------------------------------------------------
 
 cdef int bind_signature(Kernel self, object signature) except -1:
-    """From here on the kernel can be called."""
+    """Compile the signature; the kernel can be called from here on."""
     compile_signature(signature, &self.compiled, &self.spec, &self.foreign)
     self.signature = signature
     self.vectorcall = call_kernel
@@ -332,11 +312,12 @@ cdef int bind_signature(Kernel self, object signature) except -1:
 cdef class Kernel:
     """Kernel()
 
-    A native function that can be called on arrays. Built-in kernels are found in `mojoview.kernels`, those of a Mojo file come from
-    `mojoview.load()`; `Kernel.from_address()` makes one from any function with a C ABI.
+    A native function that can be called on arrays. `mojoview.kernels` has the built-in ones, `mojoview.load()` returns
+    those of a Mojo file, and `Kernel.from_address()` makes one from any function with a C ABI.
 
-    A call takes ndarrays, views, Series and everything that `mojoview.view()` takes. It checks dtype, byte order, dimensions, strides,
-    alignment, writability, sizes, overlap and masks before the function runs, and lets go of the GIL when the work is worth it.
+    A call takes ndarrays, views, Series and everything else that `mojoview.view()` takes. It checks dtype, byte order,
+    dimensions, strides, alignment, writability, sizes, overlap and masks before the function runs, and releases the GIL
+    for large arrays.
 
     Attributes
     ----------
@@ -345,12 +326,12 @@ cdef class Kernel:
     address : int
         Address of the native code. Borrowed: valid while the kernel lives.
     owner : object
-        What keeps the code loaded; None for built-in kernels.
+        The object that keeps the code loaded; None for built-in kernels.
 
     Notes
     -----
-    Thread safety: a kernel is immutable; calls may run in many threads at once. Nothing stops another thread from writing to the
-    arrays of a running call.
+    Thread safety: a kernel is immutable; calls may run in many threads at once. Nothing stops another thread from
+    writing to the arrays of a running call.
 
     Examples
     --------
@@ -374,48 +355,49 @@ cdef class Kernel:
     def from_address(signature, address, *, owner, origin=None):
         """from_address(signature, address, *, owner, origin=None)
 
-        A kernel from the address of a function with a C ABI.
+        Make a kernel from the address of a function with a C ABI.
 
         Parameters
         ----------
         signature : Signature
-            How it is called. Arrays travel as ``const mv_desc *`` (``passing="descriptor"``) or as bare element pointers.
+            How it is called. Arrays are passed as ``const mv_desc *`` (``passing="descriptor"``) or as bare element
+            pointers.
         address : int
         owner : object
-            Kept for as long as the kernel lives, so that the code stays loaded; required.
+            Required; kept as long as the kernel lives, so that the code stays loaded.
         origin : SourceLocation, optional
-            Makes the exceptions of failures: `origin.failure(signature, code, index)`.
+            Makes the exceptions of failures, with `origin.failure(signature, code, index)`.
 
         Returns
         -------
         Kernel
-            Owns a reference to `owner`.
+            Holds a reference to `owner`.
 
         Raises
         ------
         DTypeError, KernelValueError, ArgumentError
-            The signature has something that cannot be passed.
+            The signature contains something that cannot be passed.
 
         Notes
         -----
-        ``threads=`` given at a call means that the kernel treats the elements along axis 0 independently: every array is then split
-        along it, and each part is a call of its own. Only kernels on descriptors that return nothing or a status can be split. A
-        kernel that does not stop by itself cannot be interrupted within one call; with ``threads=1`` Ctrl-C is seen between parts.
+        ``threads=`` given at a call declares that the kernel treats the rows along axis 0 independently: every array is
+        split along it, and each part is a call of its own. Only kernels on descriptors that return nothing or a status
+        can be split. One call of a kernel cannot be interrupted; with ``threads=1`` Ctrl-C takes effect between parts.
 
         Thread safety: any thread.
         """
         cdef Kernel self = Kernel.__new__(Kernel)
         check_signature(signature)
         if owner is None:
-            raise ArgumentError(f"{signature.name}: owner: expected what keeps the code loaded, got None")
+            raise ArgumentError(f"{signature.name}: owner: expected an object that keeps the code loaded, got None")
         if not hasattr(address, "__index__") or isinstance(address, bool) or not 0 < index(address) < 2**63:
             raise ArgumentError(f"{signature.name}: address: expected a positive int, got {address!r}")
         bind_signature(self, signature)
-        compile_sizes(&self.sizes, signature, self.foreign.pass_, &self.foreign.params, MV_PASS_INT)
+        compile_sizes(&self.sizes, signature, &self.foreign)
         self.foreign.address = index(address)
         compile_result(signature, &self.compiled, &self.spec, &self.foreign)
-        mv_fast_compile(&self.plain, &self.spec, self.compiled.array_at,
-                      self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params]))
+        only = self.foreign.gives != MV_GIVES_VALUE and all([p.passing == "descriptor" for p in signature.params])
+        mv_fast_compile(&self.fast, &self.spec, self.compiled.array_at, only)
         self.plan = ArgumentPlan(signature)
         self.call_signature = call_signature(signature, (("threads", None),), True, self.plan.defaults)
         self.needs_conversion = self.plan.needs_conversion
@@ -423,14 +405,13 @@ cdef class Kernel:
         self.keeper = owner
         return self
 
-    def canary(self, reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None,
-               seed=None):
-        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+    def canary(self, reference, **options):
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, ...)
 
-        The kernel, with a Python reference run beside it on a sample of the calls: see `mojoview.safety.canary.watch`.
+        Return the kernel with a Python reference run beside it on a sample of the calls: see
+        `mojoview.safety.canary.watch`.
         """
-        return resolve(CANARY)(self, reference, sample=sample, rtol=rtol, atol=atol, on_mismatch=on_mismatch,
-                               promote_after=promote_after, directory=directory, seed=seed)
+        return resolve(CANARY)(self, reference, **options)
 
     @property
     def name(self):
@@ -462,7 +443,7 @@ cdef class Kernel:
     def submit(self, *args, **options):
         """submit(*args, **options)
 
-        Begins a call on a thread of mojoview's own; the arguments are those of the call.
+        Start the call with these arguments on a thread of mojoview's own.
 
         Returns
         -------
@@ -472,12 +453,12 @@ cdef class Kernel:
         Raises
         ------
         QueueFull
-            The queue had no room for as long as a caller may wait.
+            The queue was full for longer than a caller may wait.
 
         Notes
         -----
-        Nobody may write to the arrays before the call has ended. A call on so little data that another thread gains nothing
-        (4096 elements; 65,536 for built-in kernels) runs at once. Thread safety: any thread.
+        Do not write to the arrays before the call has ended. A call on little data (fewer than 4,096 elements; 65,536
+        for built-in kernels) runs immediately, in the caller. Thread safety: any thread.
 
         Examples
         --------
@@ -490,7 +471,7 @@ cdef class Kernel:
     def aio(self, *args, **options):
         """aio(*args, **options)
 
-        The call for `await`: as `submit()`, with the result delivered to the running event loop.
+        Return a coroutine that starts the call as `submit()` does and delivers its result to the running event loop.
 
         Returns
         -------
@@ -499,9 +480,9 @@ cdef class Kernel:
 
         Notes
         -----
-        Where the queue is full the coroutine waits for room, and the loop goes on. Cancelling takes a call that waits out
-        of the queue; one that runs goes on to its end, and its arrays are held until then. Thread safety: any thread with
-        a running loop.
+        While the queue is full the coroutine waits and the loop runs on. Cancelling removes a waiting call from the
+        queue; a running one continues, and its arrays are held until it ends. Thread safety: any thread with a running
+        loop.
 
         Examples
         --------
@@ -517,21 +498,13 @@ cdef class Kernel:
         return f"<mojoview kernel {self.signature.name}{self.call_signature}>"
 
     def __reduce_ex__(self, protocol):
-        raise ArgumentError("a Kernel cannot be pickled or copied: it stands for code loaded into this process")
+        raise ArgumentError("a Kernel cannot be pickled or copied: it refers to code loaded into this process")
 
 
-cdef int validate_bound(Kernel self, tuple own) except -1:
-    """The check of a call alone."""
-    cdef mv_call_args frame
-    cdef mv_value option
-    option.i64 = 0
-    if self.handler is None:
-        invoke_general(self, PySequence_Fast_ITEMS(own), &frame, NULL, option, None)
-    return 0
-
-
-cdef Kernel native_kernel(object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags):
-    """A built-in kernel; any array may be strided and unaligned."""
+cdef Kernel native_kernel(
+    object signature, mv_driver driver, const void *context, mv_result_type result_type, int option, int flags
+):
+    """Make a built-in kernel; its arrays may be strided and unaligned."""
     cdef Kernel self = Kernel.__new__(Kernel)
     bind_signature(self, signature)
     self.driver = driver
@@ -539,10 +512,11 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
     self.result_type = result_type
     self.option = option
     self.spec.flags = flags | MV_TAKES_STRIDES
-    self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # the y of x and y into out
-    mv_fast_compile(&self.plain, &self.spec, self.compiled.array_at, False)
+    self.spec.array[1].scalar = result_type is NULL and self.spec.arrays == 3  # y of add(x, y, out)
+    mv_fast_compile(&self.fast, &self.spec, self.compiled.array_at, False)
     options = (("axis", None),) if result_type is not NULL else ()
-    options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),) if option == OPTION_COMPARISON else ()
+    if option != OPTION_NONE:
+        options += (("ddof", 0),) if option == OPTION_DDOF else (("op", "lt"),)
     self.call_signature = call_signature(signature, options + (("threads", None),), False)
     return self
 
@@ -550,7 +524,7 @@ cdef Kernel native_kernel(object signature, mv_driver driver, const void *contex
 def handled_kernel(signature, handler):
     """handled_kernel(signature, handler)
 
-    A kernel whose calls go to a Python function, with `threads` as its option.
+    Return a kernel whose calls go to a Python function, with `threads` as its option.
 
     Parameters
     ----------
@@ -558,18 +532,10 @@ def handled_kernel(signature, handler):
     handler : callable
         Takes the signature's parameters and `threads`.
 
-    Returns
-    -------
-    Kernel
-
     Raises
     ------
     DTypeError, KernelValueError
-        The signature has something that cannot be passed.
-
-    Notes
-    -----
-    Thread safety: any thread.
+        The signature contains something that cannot be passed.
 
     Examples
     --------
@@ -584,14 +550,40 @@ def handled_kernel(signature, handler):
     return self
 
 
-cdef int install_vectorcall() except -1:
-    """Calls of a Kernel go straight to call_kernel(), without a tuple of arguments."""
-    cdef Kernel probe = Kernel.__new__(Kernel)
-    cdef CallableType *kind = <CallableType *>Kernel
-    kind.tp_vectorcall_offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
-    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
-    PyType_Modified(Kernel)
-    return 0
+def validate(Kernel kernel not None, tuple own):
+    """validate(kernel, own)
+
+    Run all checks of a call on one object for each parameter, without the call. A kernel whose calls go to a Python
+    function is not checked: it checks for itself. Raises what the call would raise.
+    """
+    cdef mv_call_args call
+    cdef mv_value option
+    option.i64 = 0
+    if kernel.handler is None:
+        invoke_general(kernel, PySequence_Fast_ITEMS(own), &call, NULL, option, None)
 
 
-install_vectorcall()
+def invoke_bound(Kernel kernel not None, tuple own, dict options):
+    """invoke_bound(kernel, own, options)
+
+    Call a foreign function, checked, with arguments that `ArgumentPlan.prepare` has converted, and return its own
+    result alone. `options` has `threads`, or nothing.
+    """
+    if kernel.owner is None or len(own) != kernel.compiled.params:
+        raise ArgumentError("invoke_bound(): expected a kernel from a library, and one object for each parameter")
+    return invoke_with_options(kernel, own, options)
+
+
+def error_of(Kernel kernel not None, int code, index):
+    """error_of(kernel, code, index)
+
+    Return the exception for a status of the kernel; its traceback ends where that of a failing call does.
+    """
+    if kernel.origin is None:
+        return kernel_error(kernel.signature, code, index)
+    return kernel.origin.failure(kernel.signature, code, index)
+
+
+cdef Kernel _probe = Kernel.__new__(Kernel)
+enable_vectorcall(Kernel, <char *>&_probe.vectorcall - <char *><PyObject *>_probe)
+_probe = None

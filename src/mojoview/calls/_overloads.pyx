@@ -3,6 +3,12 @@
 cimport cython
 from cpython.object cimport PyObject
 
+from mojoview.calls.call_args cimport MV_MAX_PARAMS
+from mojoview.calls.vectorcall cimport (
+    PyObject_Vectorcall, PySequence_Fast_ITEMS, PyVectorcall_Call, PyVectorcall_NARGS, enable_vectorcall,
+    keyword_arguments, positional_arguments,
+)
+
 from types import MappingProxyType
 
 import numpy as np
@@ -17,21 +23,7 @@ from mojoview.views import View, view
 from mojoview.views._construct import has_accessor
 
 
-cdef extern from "Python.h":
-    size_t PyVectorcall_NARGS(size_t nargsf)
-    object PyVectorcall_Call(object callable, object args, object kwargs)
-    object PyObject_Vectorcall(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-    PyObject **PySequence_Fast_ITEMS(object)
-    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
-    void PyType_Modified(type)
-    ctypedef struct CallableType "PyTypeObject":
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
-
 ctypedef object (*vectorcallfunc)(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-
-cdef enum:
-    MOST = 14  # parameters of a kernel
 
 cdef object NDARRAY = np.ndarray
 
@@ -42,18 +34,19 @@ cdef class KernelFamily:
 
     Kernels for several dtypes under one name: a call goes to the one that takes the dtypes of the arguments.
 
-    `mojoview.load()` makes one for exports whose names differ only in the dtypes at their end, such as `scale_f32` and `scale_f64`
-    of one generic function `scale[dt: DType]`, if their parameters have the same names and kinds. Arrays decide; lists decide where
-    no array does, by the dtype that NumPy gives them. Numbers never do. Nothing is converted to fit a kernel.
+    `mojoview.load()` makes one for exports whose names differ only in the dtypes at their end, such as `scale_f32` and
+    `scale_f64` of one generic function `scale[dt: DType]`, if their parameters have the same names and roles. The
+    dtypes of array arguments select the kernel; without arrays, the dtypes that NumPy gives to lists; never numbers.
+    Nothing is converted to fit a kernel.
 
     Attributes
     ----------
     name : str
     kernels : tuple of Kernel
     loops : mapping of tuple of str to Kernel
-        By the dtypes of the deciding arguments.
+        By the dtypes of the selecting arguments.
     signature : Signature
-        With the dtype "T" where the kernels differ.
+        With the dtype "T" for parameters in which the kernels differ.
     signatures : tuple of Signature
 
     Raises
@@ -72,11 +65,11 @@ cdef class KernelFamily:
     >>> module.scale(2.0, x)  # doctest: +SKIP
     """
     cdef vectorcallfunc vectorcall
-    cdef int deciding
-    cdef int at[MOST]
+    cdef int selectors               # arguments that select the kernel
+    cdef int at[MV_MAX_PARAMS]       # their positions
     cdef int members
-    cdef object dtypes               # of the first kernel's deciding arguments, then of the second's, …
-    cdef PyObject **dtype            # the same, without their count
+    cdef object dtypes               # of the first kernel's selectors, then of the second's, …
+    cdef PyObject **dtype            # the items of that tuple
     cdef readonly str name
     cdef readonly tuple kernels
     cdef readonly object signature
@@ -89,7 +82,7 @@ cdef class KernelFamily:
 
     def __init__(self, str name, tuple kernels):
         if self.kernels is not None:
-            raise ArgumentError(f"{self.name}: a KernelFamily is made once")
+            raise ArgumentError(f"{self.name}: a KernelFamily cannot be initialised twice")
         if not kernels or not all([type(k) is Kernel for k in kernels]):
             raise ArgumentError(f"{name}: expected a tuple of kernels, got {kernels!r}")
         if len({tuple([(p.name, p.role) for p in k.signature.params]) for k in kernels}) > 1:
@@ -97,7 +90,7 @@ cdef class KernelFamily:
         first = kernels[0].signature.params
         columns = list(zip(*[[p.dtype for p in k.signature.params] for k in kernels], strict=True))
         positions = [k for k, p in enumerate(first) if p.role != "value" and len(set(columns[k])) > 1]
-        if not positions or len(positions) > MOST:
+        if not positions or len(positions) > MV_MAX_PARAMS:
             raise ArgumentError(f"{name}: expected kernels that differ in the dtypes of their arrays")
         loops = [tuple([k.signature.params[at].dtype for at in positions]) for k in kernels]
         params = tuple([p if len(set(column)) == 1 else Param(p.name, p.role, "T", p.ndim, p.passing, p.default)
@@ -110,11 +103,11 @@ cdef class KernelFamily:
             dtypes = tuple([np.dtype(n) for loop in loops for n in loop])
         except TypeError:
             raise ArgumentError(f"{name}: expected kernels for dtypes of NumPy, got {loops!r}") from None
-        # all at once, and only now: a call reads as many rows as `members` says
+        # set last and together: a call reads `members` rows of `dtype`
         self.name, self.kernels, self.signature, self.call_signature = name, kernels, signature, form
         self.loops = MappingProxyType(dict(zip(loops, kernels, strict=True)))
         self.dtypes, self.dtype = dtypes, PySequence_Fast_ITEMS(dtypes)
-        self.deciding, self.members = len(positions), len(kernels)
+        self.selectors, self.members = len(positions), len(kernels)
         for k, at in enumerate(positions):
             self.at[k] = at
 
@@ -128,7 +121,9 @@ cdef class KernelFamily:
 
     @property
     def __doc__(self):
-        return self.kernels and "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
+        if self.kernels is None:
+            return None
+        return "\n\n".join(filter(None, [self.signature.doc, "Kernels: " + ", ".join(map(str, self.signatures))]))
 
     @property
     def __signature__(self):
@@ -141,12 +136,12 @@ cdef class KernelFamily:
         return f"<mojoview kernels {self.name}{self.call_signature}: {', '.join([k.name for k in self.kernels or ()])}>"
 
     def __reduce_ex__(self, protocol):
-        raise ArgumentError("a KernelFamily cannot be pickled or copied: it stands for code loaded into this process")
+        raise ArgumentError("a KernelFamily cannot be pickled or copied: it refers to code loaded into this process")
 
     def kernel_for(self, *args, **kwargs):
         """kernel_for(*args, **kwargs)
 
-        The kernel that a call with these arguments goes to.
+        Return the kernel that a call with these arguments goes to.
 
         Returns
         -------
@@ -167,23 +162,26 @@ cdef class KernelFamily:
             given = self.call_signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
             raise ArgumentError(f"{self.name}{self.call_signature}: {error}") from None
-        deciding = [self.signature.params[self.at[k]] for k in range(self.deciding)]
-        came = {p.name: given[p.name] for p in deciding if given.get(p.name) is not None}
-        if not came:
-            raise ArgumentError(f"{self.name}{self.call_signature}: the dtype of {', '.join([p.name for p in deciding])} decides;"
-                                " pass one of them")
-        arrays = {n: dtype_of(v) for n, v in came.items() if type(v) not in (list, tuple, dict)}
-        known = arrays or {n: dtype_of_list(v, f"{self.name}(): argument '{n}'") for n, v in came.items() if type(v) is not dict}
+        selectors = [self.signature.params[self.at[k]] for k in range(self.selectors)]
+        found = {p.name: given[p.name] for p in selectors if given.get(p.name) is not None}
+        if not found:
+            names = ", ".join([p.name for p in selectors])
+            raise ArgumentError(f"{self.name}{self.call_signature}: the dtype of {names} selects the kernel; "
+                                "pass one of them")
+        known = {n: dtype_of(v) for n, v in found.items() if type(v) not in (list, tuple, dict)}
+        if not known:
+            known = {n: dtype_of_list(v, f"{self.name}(): argument '{n}'")
+                     for n, v in found.items() if type(v) is not dict}
         for loop, kernel in self.loops.items():
-            if all([known.get(p.name, dtype) == dtype for p, dtype in zip(deciding, loop, strict=True)]):
+            if all([known.get(p.name, dtype) == dtype for p, dtype in zip(selectors, loop, strict=True)]):
                 return kernel
-        raise DTypeError(f"{self.name}(): no kernel for {', '.join([f'{n}: {d}' for n, d in known.items()])}; there are: "
-                         + "; ".join(map(str, self.signatures)))
+        got = ", ".join([f"{name}: {dtype}" for name, dtype in known.items()])
+        raise DTypeError(f"{self.name}(): no kernel for {got}; there are: {'; '.join(map(str, self.signatures))}")
 
     def canary(self, reference, **options):
-        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, directory=None, seed=None)
+        """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, ...)
 
-        The family, with a Python reference run beside it on a sample of the calls, whatever their dtypes: see
+        Return the family with a Python reference run beside it on a sample of the calls, for all dtypes: see
         `mojoview.safety.canary.watch`.
         """
         return resolve(CANARY)(self, reference, **options)
@@ -191,27 +189,27 @@ cdef class KernelFamily:
     def submit(self, *args, **options):
         """submit(*args, **options)
 
-        As `Kernel.submit`; a DTypeError because no kernel takes the arguments is raised by the future.
+        Start the call as `Kernel.submit` does; if no kernel takes the arguments, the future raises DTypeError.
         """
         return resolve(SUBMIT_CALL)(self, args, options)
 
     def aio(self, *args, **options):
         """aio(*args, **options)
 
-        As `Kernel.aio`.
+        Return a coroutine as `Kernel.aio` does.
         """
         return resolve(AWAIT_CALL)(self, args, options)
 
 
 cdef object dtype_of(object obj):
-    """The dtype of any array; text for one that NumPy has none for."""
+    """Return the dtype of any array; as text if NumPy does not know it."""
     if not isinstance(obj, NDARRAY):
         if has_accessor(obj):
             obj = obj.mojo.view(na="mask")
         elif not isinstance(obj, View):
             obj = view(obj)
     dtype = getattr(obj, "dtype", None)
-    if dtype is None:  # a column that is more than one array: the kernels of a family refuse it
+    if dtype is None:  # a column of several arrays: no kernel of a family takes it
         return type(obj).__name__
     try:
         return np.dtype(dtype)
@@ -227,39 +225,31 @@ cdef object dtype_of_list(object numbers, str where):
 
 
 cdef object call_family(object callable, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    """Call the kernel that takes the dtypes of the arguments, found by identity; with kernel_for() if that fails."""
     cdef KernelFamily self = <KernelFamily>callable
     cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
-    cdef PyObject *came[MOST]
+    cdef PyObject *dtypes[MV_MAX_PARAMS]
     cdef PyObject **row = self.dtype
     cdef int k, member = 0, found = 0
-    # dtypes of plain numbers in native order are single objects that live on: their addresses tell them apart
-    while found < self.deciding and self.at[found] < given:
+    # NumPy's dtypes of plain numbers in native order are immortal singletons: comparing addresses is enough
+    while found < self.selectors and self.at[found] < given:
         dtype = getattr(<object>args[self.at[found]], "dtype", None)
         if dtype is None:
             break
-        came[found] = <PyObject *>dtype
+        dtypes[found] = <PyObject *>dtype
         found += 1
-    if found == self.deciding:
+    if found == self.selectors:
         for member in range(self.members):
-            for k in range(self.deciding):
-                if came[k] != row[k]:
+            for k in range(self.selectors):
+                if dtypes[k] != row[k]:
                     break
             else:
                 return PyObject_Vectorcall(<object>PySequence_Fast_ITEMS(self.kernels)[member], args, nargsf, kwnames)
-            row += self.deciding
-    positional = tuple([<object>args[k] for k in range(given)])
-    keywords = {name: <object>args[given + k] for k, name in enumerate(<tuple>kwnames)} if kwnames is not NULL else {}
+            row += self.selectors
+    positional, keywords = positional_arguments(args, given), keyword_arguments(args, given, kwnames)
     return self.kernel_for(*positional, **keywords)(*positional, **keywords)
 
 
-cdef int install_vectorcall() except -1:
-    """Calls of a KernelFamily go straight to call_family(), without a tuple of arguments."""
-    cdef KernelFamily probe = KernelFamily.__new__(KernelFamily)
-    cdef CallableType *kind = <CallableType *>KernelFamily
-    kind.tp_vectorcall_offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
-    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
-    PyType_Modified(KernelFamily)
-    return 0
-
-
-install_vectorcall()
+cdef KernelFamily _probe = KernelFamily.__new__(KernelFamily)
+enable_vectorcall(KernelFamily, <char *>&_probe.vectorcall - <char *><PyObject *>_probe)
+_probe = None

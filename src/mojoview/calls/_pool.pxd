@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 
-cdef extern from "calls/parallel.h" nogil:
+cdef extern from "calls/native/parallel.h" nogil:
     ctypedef int64_t (*mv_task)(void *state, int64_t chunk) noexcept nogil
     ctypedef struct mv_run:
         int64_t (*parallel)(const mv_run *run, int64_t chunks, mv_task task, void *state) noexcept nogil

@@ -1,4 +1,4 @@
-"""The thread pool (`pool.h`) as kernels reach it: `threads=`, signals while a job runs, the end of the interpreter."""
+"""The thread pool of `native/pool.h`: the `threads=` argument, signals while a job runs, shutdown at exit."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -12,10 +12,11 @@ from mojoview.memory.errors import ArgumentError, KernelError, KernelValueError
 
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals()  # both leave the exception set, for the caller of the job to raise
+    # Both leave the exception set; the caller of the job raises it.
+    int PyErr_CheckSignals()
     void PyErr_SetString(object kind, const char *message)
 
-cdef extern from "calls/pool.h" nogil:
+cdef extern from "calls/native/pool.h" nogil:
     ctypedef int (*mv_poll)(int forked) noexcept nogil
     int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll)
     void mv_pool_stop()
@@ -24,13 +25,13 @@ cdef extern from "calls/pool.h" nogil:
     pool_t mv_pool
 
 cdef enum:
-    MOST_THREADS = 1024
+    MAX_THREADS = 1024
 
 
 cdef int poll_signals(int forked) noexcept with gil:
-    """Nonzero, with an exception set, to stop the job."""
+    """Return nonzero, with an exception set, to stop the job."""
     if forked:
-        PyErr_SetString(KernelError, b"the process was forked while a kernel ran: in the child its workers are gone")
+        PyErr_SetString(KernelError, b"the process was forked while a kernel ran: the child has no worker threads")
         return 1
     return PyErr_CheckSignals()
 
@@ -40,7 +41,7 @@ cdef int64_t run_parallel(const mv_run *run, int64_t chunks, mv_task task, void 
 
 
 cdef int thread_count(object threads) except -1:
-    """The `threads=` argument; 0 leaves the choice to the pool."""
+    """Return the `threads=` argument as an int; 0 if the pool is to choose."""
     if threads is None:
         return 0
     if not hasattr(threads, "__index__") or isinstance(threads, bool):
@@ -48,21 +49,23 @@ cdef int thread_count(object threads) except -1:
     number = index(threads)
     if number < 1:
         raise KernelValueError(f"threads: expected at least 1, got {number}")
-    return min(number, MOST_THREADS)
+    return min(number, MAX_THREADS)
 
 
 def _stop():
+    """Stop the workers while the interpreter still runs: one of them may have to take the GIL for a signal."""
     with nogil:
         mv_pool_stop()
 
 
-def _open():
+def _configure():
+    """Read MOJOVIEW_THREADS and register the shutdown."""
     setting = os.environ.get("MOJOVIEW_THREADS", "")
     if setting:
         if not setting.isdecimal() or int(setting) < 1:
             raise KernelValueError(f"environment variable MOJOVIEW_THREADS: expected an int from 1, got {setting!r}")
-        mv_pool.limit = min(int(setting), MOST_THREADS)
+        mv_pool.limit = min(int(setting), MAX_THREADS)
     atexit.register(_stop)
 
 
-_open()
+_configure()

@@ -1,4 +1,4 @@
-"""The C structures of a call, for the modules that take part in it."""
+"""The C structures of a call."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 
@@ -8,9 +8,10 @@ from mojoview.calls._pool cimport mv_run
 from mojoview.memory.abi cimport mv_desc, mv_value
 
 
-cdef extern from "calls/parallel.h" nogil:
-    ctypedef int32_t (*mv_driver)(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
-                                  const mv_run *run) noexcept nogil
+cdef extern from "calls/native/parallel.h" nogil:
+    ctypedef int32_t (*mv_driver)(
+        const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result, const mv_run *run
+    ) noexcept nogil
 
 cdef extern from "memory/numeric.h" nogil:
     enum:
@@ -19,7 +20,7 @@ cdef extern from "memory/numeric.h" nogil:
     void mv_store_value(char *p, int type, mv_value v)
 
 
-cdef extern from "calls/checks.h" nogil:
+cdef extern from "calls/native/checks.h" nogil:
     enum:
         MV_MAX_PARAMS
         MV_TAKES_MASKS
@@ -36,14 +37,14 @@ cdef extern from "calls/checks.h" nogil:
     ctypedef struct mv_spec:
         int arrays
         int flags
-        mv_array_param array[14]
+        mv_array_param array[MV_MAX_PARAMS]
     ctypedef struct mv_fault:
         int which
         int other
     int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_fault *fault)
 
 
-cdef extern from "calls/foreign.h" nogil:
+cdef extern from "calls/native/foreign_call.h" nogil:
     enum:
         MV_INT_REGISTERS
         MV_PASS_DESC
@@ -64,29 +65,33 @@ cdef extern from "calls/foreign.h" nogil:
         int params
         int returns
         int gives
-        uint8_t pass_ "pass"[14]
+        uint8_t pass_ "pass"[MV_MAX_PARAMS]
     bint mv_foreign_fits(const mv_foreign *f)
     mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars)
     int64_t mv_foreign_word(const mv_foreign *f, mv_value returned)
-    int64_t mv_foreign_run(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run)
+    int64_t mv_foreign_run(
+        const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars, int count, const mv_run *run
+    )
 
 
-cdef extern from "calls/call_args.h":
+cdef extern from "calls/native/call_args.h":
     ctypedef struct mv_call_args:
-        mv_desc desc[14]
-        mv_desc *args[15]
-        mv_value values[15]
-        int64_t number[14]
-        PyObject *view[14]
-        Py_buffer buffer[14]
+        mv_desc desc[MV_MAX_PARAMS]
+        mv_desc *args[MV_MAX_PARAMS + 1]
+        mv_value values[MV_MAX_PARAMS + 1]
+        int64_t number[MV_MAX_PARAMS]
+        PyObject *view[MV_MAX_PARAMS]
+        Py_buffer buffer[MV_MAX_PARAMS]
         int views
         int buffers
     ctypedef struct mv_fast_param:
-        int at
+        int param
     ctypedef struct mv_fast_plan:
         int arrays
-        int direct
-        mv_fast_param array[14]
+        int direct_arity
+        mv_fast_param array[MV_MAX_PARAMS]
     int raise_pending "mv_raise_pending"() except -1
-    void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
-                            uint64_t flags) nogil
+    void mv_desc_from_array(
+        mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides, int code, int log2item,
+        uint64_t flags
+    ) nogil

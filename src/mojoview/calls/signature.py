@@ -1,4 +1,4 @@
-"""What a kernel takes and gives: the words that the loader, the registry and the checked call share."""
+"""Signatures: parameters and result of a kernel, as the loaders, the catalogue and the checked call share them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from mojoview.memory._status import MAX_NDIM
 from mojoview.memory.errors import ArgumentError
 
 __all__ = ["Param", "Signature", "Size", "check_signature"]
@@ -14,7 +15,6 @@ Role = Literal["in", "inout", "out", "value"]
 Passing = Literal["descriptor", "pointer", "value"]
 Shapes = Literal["equal", "free"]
 ROLES, PASSINGS, SHAPES = map(get_args, (Role, Passing, Shapes))  # as tuples
-MOST_DIMENSIONS = 8  # abi.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,21 @@ class Param:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is one number that travels by reference."""
+        """Return whether it is one number that travels by reference."""
         return self.ndim == 0 and self.passing == "pointer"
 
     @property
     def is_message(self) -> bool:
-        """Whether it takes the message of a failure, as the last parameter `message: Out[DType.uint8]`; callers do not
-        pass it."""
+        """Return whether it is `message: Out[DType.uint8]`, to which a kernel writes its error message.
+
+        It is the last parameter, and callers do not pass it.
+        """
         return (self.name, self.role, self.dtype, self.ndim) == ("message", "out", "uint8", 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """An argument of a native function that the caller does not give: how many elements arrays have, or how long an
-    axis of theirs is.
+    """An argument that the checked call fills in: the number of elements of arrays, or the length of one of their axes.
 
     Attributes
     ----------
@@ -72,11 +73,11 @@ class Size:
     dtype : str
         The integer type of the argument.
     place : int or None
-        Its place among all arguments of the function; None for an extent that is only checked.
+        Its place among all arguments of the function; None for an extent that is checked and not passed.
     extents : tuple of (str, int or None)
         Arrays and axes that must all be of this size; None stands for the number of elements.
     value : int or None
-        What the size must be, where the function demands a fixed one. Without extents: an address that is passed along.
+        The size that the function demands, if it is fixed. Without extents: an address that is passed along.
     """
 
     name: str
@@ -94,14 +95,14 @@ class Signature:
     ----------
     result : str
         "none"; "status" (an int32 status code: 0 is success, else an exception); "status_index" (int64: code in the low
-        byte, failing element + 1 above it); or the NumPy name of the scalar that comes back.
+        byte, failing element + 1 above it); or the NumPy name of the scalar that is returned.
     masks : bool
-        Whether the kernel understands masks. One that does not refuses arrays with a set mask bit.
+        Whether the kernel understands masks. One that does not refuses arrays with missing elements.
     shapes : {"equal", "free"}
-        "equal": all arrays must have one shape, so that a kernel may trust the size of the first. "free": it looks at
-        every size.
+        "equal": all arrays must have one shape, so that a kernel may rely on the size of the first. "free": the kernel
+        reads every size.
     sizes : tuple of Size
-        Arguments beside `params` that are filled in. Only arrays that travel as pointers have such sizes.
+        Arguments beside `params` that the call fills in. Only arrays that travel as pointers have such sizes.
     """
 
     name: str
@@ -118,7 +119,7 @@ class Signature:
 
 
 def check_signature(signature: Any) -> None:
-    """Refuses a signature that contradicts itself; what the calling convention can carry is not asked here."""
+    """Raise ArgumentError if a signature contradicts itself. Limits of the calling convention are checked later."""
     if not isinstance(signature, Signature) or not isinstance(signature.name, str):
         raise ArgumentError(f"kernel: expected a Signature with a name, got {signature!r}")
     where = signature.name
@@ -134,10 +135,9 @@ def check_signature(signature: Any) -> None:
             raise ArgumentError(f"{of}: expected name and dtype to be str, got dtype {param.dtype!r}")
         if param.role not in ROLES or param.passing not in PASSINGS:
             raise ArgumentError(
-                f"{of}: expected a role of {ROLES} and passing of {PASSINGS}, "
-                f"got {param.role!r} and {param.passing!r}"
+                f"{of}: expected a role of {ROLES} and passing of {PASSINGS}, got {param.role!r} and {param.passing!r}"
             )
         if (param.role == "value") != (param.passing == "value"):
             raise ArgumentError(f"{of}: a {param.role!r} argument cannot travel as a {param.passing}")
-        if param.ndim is not None and (type(param.ndim) is not int or not 0 <= param.ndim <= MOST_DIMENSIONS):
-            raise ArgumentError(f"{of}: ndim: expected None or an int from 0 to {MOST_DIMENSIONS}, got {param.ndim!r}")
+        if param.ndim is not None and (type(param.ndim) is not int or not 0 <= param.ndim <= MAX_NDIM):
+            raise ArgumentError(f"{of}: ndim: expected None or an int from 0 to {MAX_NDIM}, got {param.ndim!r}")

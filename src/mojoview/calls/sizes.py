@@ -1,28 +1,31 @@
-"""Sizes that are filled in: the plan that the checked call works by, and the message of a mismatch."""
+"""Sizes that the checked call fills in: from the sizes of a signature to the numbers that C works with."""
 
 from __future__ import annotations
 
 from mojoview.calls.signature import Signature
-from mojoview.memory.errors import ArgumentError, KernelOverflowError, KernelValueError, MojoViewError, ShapeError
+from mojoview.memory.errors import ArgumentError, KernelValueError
 
-__all__ = ["INTEGERS", "misfit_error", "plan_sizes"]
+__all__ = ["INTEGERS", "plan_sizes"]
 
-# The largest value of each type that can hold a size; extents themselves never exceed int64.
-INTEGERS = {f"{kind}{bits}": min(2 ** (bits - (kind == "int")) - 1, 2**63 - 1)
-            for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-_E_SHAPE = 5  # abi.h
+# The largest size that each integer type can hold; extents themselves never exceed int64.
+INTEGERS = {
+    f"{kind}{bits}": min(2 ** (bits - (kind == "int")) - 1, 2**63 - 1)
+    for kind in ("int", "uint")
+    for bits in (8, 16, 32, 64)
+}
 
-Plan = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
+# Place among all arguments and among the scalars (-1: not passed), value (-1: that of the first extent), largest value,
+# and (number of the array, axis or -1) of each extent.
+SizeRule = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
 
 
-def plan_sizes(signature: Signature, most: int) -> list[Plan]:
-    """What the call works by: for each size its place among all arguments and among the scalars (-1: not passed), its
-    value (-1: the first extent's), the largest value, and (number of the array, axis or -1) of each extent.
+def plan_sizes(signature: Signature, most: int) -> list[SizeRule]:
+    """Return a rule for each size of a signature.
 
     Raises
     ------
     ArgumentError, KernelValueError
-        The sizes contradict the parameters, or are more than `most` arguments together with them.
+        The sizes contradict the parameters, or both together exceed `most` arguments.
     """
     if not signature.sizes and len(signature.params) <= most:
         return []
@@ -35,13 +38,13 @@ def plan_sizes(signature: Signature, most: int) -> list[Plan]:
     if total > most or len(signature.sizes) > most:
         raise KernelValueError(f"{signature.name}: expected at most {most} arguments and sizes, got {total}")
     rest = iter(signature.params)
-    scalars = [at for at in range(total) if at in passed or next(rest).role == "value"]
+    scalars = [place for place in range(total) if place in passed or next(rest).role == "value"]
     plans = []
     for size in sorted(signature.sizes, key=lambda size: total if size.place is None else size.place):
         if size.dtype not in INTEGERS:
             raise ArgumentError(f"{signature.name}: size {size.name!r}: expected an integer type, got {size.dtype!r}")
         if (size.value is None and not size.extents) or len(size.extents) > most:
-            raise ArgumentError(f"{signature.name}: size {size.name!r}: expected 1 to {most} arrays that it is of")
+            raise ArgumentError(f"{signature.name}: size {size.name!r}: expected 1 to {most} arrays of this size")
         if size.value is not None and not 0 <= size.value <= INTEGERS[size.dtype]:
             raise ArgumentError(f"{signature.name}: size {size.name!r}: {size.value} does not fit {size.dtype}")
         extents = []
@@ -52,22 +55,13 @@ def plan_sizes(signature: Signature, most: int) -> list[Plan]:
             if axis is not None and (param.ndim is None or not 0 <= axis < param.ndim):
                 raise ArgumentError(f"{signature.name}: size {size.name!r}: argument {name!r} has no axis {axis}")
             extents.append((arrays[name], -1 if axis is None else axis))
-        plans.append((-1 if size.place is None else size.place,
-                      -1 if size.place is None else scalars.index(size.place),
-                      -1 if size.value is None else size.value, INTEGERS[size.dtype], tuple(extents)))
+        plans.append(
+            (
+                -1 if size.place is None else size.place,
+                -1 if size.place is None else scalars.index(size.place),
+                -1 if size.value is None else size.value,
+                INTEGERS[size.dtype],
+                tuple(extents),
+            )
+        )
     return plans
-
-
-def misfit_error(signature: Signature, status: int, which: int, extent: int, expected: int, came: int) -> MojoViewError:
-    """The exception for an array whose size does not agree, or does not fit the argument's type."""
-    total = len(signature.params) + len(signature.sizes)
-    size = sorted(signature.sizes, key=lambda size: total if size.place is None else size.place)[which]
-    name, axis = size.extents[extent]
-    where = f"{signature.name}(): argument '{name}'"
-    what = "elements" if axis is None else f"along axis {axis}"
-    if status != _E_SHAPE:
-        return KernelOverflowError(f"{where}: its size {came} does not fit '{size.name}', which is {size.dtype}",
-                                   kernel=signature.name)
-    if size.value is not None:
-        return ShapeError(f"{where}: expected {expected} {what}, got {came}")
-    return ShapeError(f"{where}: expected {expected} {what} like argument '{size.extents[0][0]}', got {came}")

@@ -2,7 +2,7 @@
 #ifndef MOJOVIEW_BUILTIN_H
 #define MOJOVIEW_BUILTIN_H
 
-#include "../calls/parallel.h"
+#include "../calls/native/parallel.h"
 #include "../memory/numeric.h"
 
 enum { MV_ADD, MV_SUBTRACT, MV_MULTIPLY, MV_SCALE, MV_AXPY, MV_CLIP, MV_COPY, MV_ELEMENTWISE };

@@ -2,10 +2,17 @@
 
 from mojoview.memory.abi cimport (
     MV_E_ABI, MV_E_ALIGN, MV_E_DEVICE, MV_E_DIVIDE, MV_E_DTYPE, MV_E_EMPTY, MV_E_INDEX, MV_E_MASK, MV_E_MEMORY,
-    MV_E_NDIM, MV_E_NULL, MV_E_OVERFLOW, MV_E_OVERLAP, MV_E_READONLY, MV_E_SHAPE, MV_E_STRIDE, MV_E_VALUE,
+    MV_E_NDIM, MV_E_NULL, MV_E_OVERFLOW, MV_E_OVERLAP, MV_E_READONLY, MV_E_SHAPE, MV_E_STRIDE, MV_E_USER, MV_E_VALUE,
+    MV_MAX_NDIM,
 )
 
 from mojoview.memory import errors
+
+# Constants of `abi.h` that Python code needs.
+E_NDIM, E_DTYPE, E_SHAPE, E_STRIDE, E_ALIGN = MV_E_NDIM, MV_E_DTYPE, MV_E_SHAPE, MV_E_STRIDE, MV_E_ALIGN
+E_READONLY, E_MASK, E_DEVICE, E_OVERLAP, E_EMPTY = MV_E_READONLY, MV_E_MASK, MV_E_DEVICE, MV_E_OVERLAP, MV_E_EMPTY
+E_USER = MV_E_USER  # the first code of a kernel author's own
+MAX_NDIM = MV_MAX_NDIM
 
 # The exception and the words of each code. Kernel authors see the same names in `abi.h` and in the Mojo package.
 STATUS = {

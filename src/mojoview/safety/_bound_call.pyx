@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mojoview.calls._prepared import validate
+from mojoview.calls._kernel import validate
 from mojoview.calls.arguments import CONTAINERS as _CONTAINERS, ArgumentPlan, pack_results
 from mojoview.calls.binding import bind
 from mojoview.memory.errors import ArgumentError, DTypeError

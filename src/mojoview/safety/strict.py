@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.calls._prepared import invoke_bound
+from mojoview.calls._kernel import invoke_bound
 from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import GuardError, NonFiniteError
 from mojoview.safety._bound_call import Argument, BoundCall

@@ -6,7 +6,7 @@ from mojoview.safety.workers._channel cimport Channel
 import sys
 import time
 
-from mojoview.calls._prepared import error_of
+from mojoview.calls._kernel import error_of
 from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import MojoSafetyError
 from mojoview.safety.strict import check_finite, guard_error

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mojoview.calls import Kernel
-from mojoview.calls._prepared import invoke_bound
+from mojoview.calls._kernel import invoke_bound
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
 from mojoview.safety.workers import _channel
 from mojoview.safety.workers._channel import OUT_OF_LINE, Channel

@@ -1,14 +1,15 @@
-/* Calls foreign kernels: functions with a C ABI that take descriptors, element
- * pointers and scalars, whole or row by row. */
-#ifndef MOJOVIEW_FOREIGN_H
-#define MOJOVIEW_FOREIGN_H
+/* Calls of foreign kernels: functions with a C ABI that take descriptors, element pointers and scalars. A call runs on
+ * whole arrays or in chunks of rows. */
+#ifndef MOJOVIEW_FOREIGN_CALL_H
+#define MOJOVIEW_FOREIGN_CALL_H
 
 #include "checks.h"
+#include "parallel.h"
 #include "registers.h"
 
-/* How a parameter travels. */
+/* How a parameter is passed. */
 enum { MV_PASS_DESC, MV_PASS_POINTER, MV_PASS_INT, MV_PASS_F64, MV_PASS_F32 };
-/* What the returned number is. */
+/* What the function returns. */
 enum { MV_GIVES_NOTHING, MV_GIVES_STATUS, MV_GIVES_STATUS_INDEX, MV_GIVES_VALUE };
 
 typedef struct mv_foreign {
@@ -17,7 +18,7 @@ typedef struct mv_foreign {
     uint8_t pass[MV_MAX_PARAMS];
 } mv_foreign;
 
-/* Whether this ABI has room for the parameters. */
+/* Returns whether this ABI has room for the parameters. */
 static inline bool mv_foreign_fits(const mv_foreign *f) {
     mv_registers r;
     r.ints = r.floats = r.slots = 0;
@@ -27,7 +28,7 @@ static inline bool mv_foreign_fits(const mv_foreign *f) {
     return MV_INT_REGISTERS > 0;
 }
 
-/* Arrays and scalars are numbered apart, each in parameter order. */
+/* Calls the function. Arrays and scalars are separate lists, each in parameter order. */
 static inline mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arrays, const mv_value *scalars) {
     mv_registers r;
     r.ints = r.floats = r.slots = 0;
@@ -43,8 +44,7 @@ static inline mv_value mv_foreign_call(const mv_foreign *f, mv_desc *const *arra
     return mv_call_registers(f->address, &r, f->returns);
 }
 
-/* The failure word of a status that a kernel returned. Statuses outside 0 to 255 are
- * against the contract and count as 255. */
+/* Returns the failure word of a returned status. A status outside 0 to 255 violates the contract and counts as 255. */
 static inline int64_t mv_foreign_word(const mv_foreign *f, mv_value returned) {
     if (f->gives == MV_GIVES_STATUS_INDEX)
         return returned.i64;
@@ -54,7 +54,7 @@ static inline int64_t mv_foreign_word(const mv_foreign *f, mv_value returned) {
     return status < 0 || status > 255 ? 255 : status;
 }
 
-/* Rows in chunks: each call sees its part of every array. */
+/* A call in chunks of rows: each sees its part of every array. */
 typedef struct mv_foreign_split {
     const mv_foreign *f;
     mv_desc *const *arrays;
@@ -73,7 +73,7 @@ static inline int64_t mv_foreign_chunk(void *state, int64_t i) {
         parts[k] = &part[k];
     }
     int64_t word = mv_foreign_word(s->f, mv_foreign_call(s->f, parts, s->scalars));
-    if (word >> 8 > 0) /* the element counts from this chunk's start */
+    if (word >> 8 > 0) /* the kernel counts elements from the start of its chunk */
         word += (s->arrays[0]->size / s->rows * lo) << 8;
     return word;
 }

@@ -1,22 +1,21 @@
-/* The interface between a kernel and the thread pool: tasks, chunks, and the calling convention of built-in kernels. */
+/* Interface between kernels and the thread pool: tasks, chunks, and the calling convention of built-in kernels. */
 #ifndef MOJOVIEW_PARALLEL_H
 #define MOJOVIEW_PARALLEL_H
 
 #include <stdint.h>
 
-#include "../memory/abi.h"
+#include "../../memory/abi.h"
 
-/* What runs a piece of work: in the built-in drivers and for split foreign kernels. Without it (`run ==
- * NULL` or `parallel == NULL`) the work runs in the caller. A task returns 0, or a failure word: status code
- * in the low byte, element + 1 above it. */
+/* How built-in kernels and split foreign kernels run their chunks; in the caller if there is no run or no `parallel`. A
+ * task returns 0 or a failure word: status code in the low byte, element + 1 above it. */
 typedef int64_t (*mv_task)(void *state, int64_t chunk);
 typedef struct mv_run {
     int64_t (*parallel)(const struct mv_run *run, int64_t chunks, mv_task task, void *state);
-    int32_t threads; /* most threads that take part, the caller included; 0 = as many as the machine offers */
+    int32_t threads; /* most threads that take part, the caller included; 0: as many as the machine offers */
     int32_t axis;    /* reductions: the axis to reduce, or -1 for all */
 } mv_run;
 
-/* Elements a chunk of work has. Fixed, so that results are bitwise the same for any number of threads. */
+/* Elements of a chunk. Fixed, so that results have the same bits for any number of threads. */
 #define MV_CHUNK INT64_C(65536)
 
 static inline int64_t mv_run_chunks(const mv_run *run, int64_t chunks, mv_task task, void *state) {

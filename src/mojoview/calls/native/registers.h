@@ -1,11 +1,11 @@
-/* Calls a C-ABI function whose parameters are known at run time only.
+/* Calls of C-ABI functions whose parameters are known only at run time.
  *
  * The System V x86-64 and the AAPCS64 conventions hand out integer registers and floating-point registers
  * independently of each other, so one prototype with all of both serves every mix of arguments: registers that the
- * callee does not expect hold whatever, which it ignores. What does not fit goes to the stack in argument order, one
+ * callee does not expect hold values that it ignores. What does not fit goes to the stack in argument order, one
  * eight-byte slot each. A float32 travels in the low half of its register or slot; narrower integers travel sign- or
  * zero-extended, more than either convention asks for. Apple's arm64 packs stack arguments and Windows counts
- * registers by position: there the callers refuse.
+ * registers by position: the callers refuse those platforms.
  *
  * Calling through a prototype that is not the callee's is undefined in C and defined by these two conventions. */
 #ifndef MOJOVIEW_REGISTERS_H
@@ -14,14 +14,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../memory/abi.h"
+#include "../../memory/abi.h"
 
 #if defined(__x86_64__) && !defined(_WIN32)
 #define MV_INT_REGISTERS 6
 #elif defined(__aarch64__) && !defined(__APPLE__) && !defined(_WIN32)
 #define MV_INT_REGISTERS 8
 #else
-#define MV_INT_REGISTERS 0 /* no such call here */
+#define MV_INT_REGISTERS 0 /* not supported */
 #endif
 #define MV_FLOAT_REGISTERS 8
 #define MV_STACK_SLOTS 8

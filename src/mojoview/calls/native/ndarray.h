@@ -1,4 +1,4 @@
-/* What an ndarray says about itself, read from its fields. With plain.h the only place that knows NumPy's structs. */
+/* Descriptors of ndarrays, read from NumPy's structs. Only this file and fast_path.h know those. */
 #ifndef MOJOVIEW_NDARRAY_H
 #define MOJOVIEW_NDARRAY_H
 
@@ -10,7 +10,7 @@
 #define MV_NUMPY_TYPES 32
 #define MV_NUMBER(code, type) {code, 8 * sizeof(type), __builtin_ctz(sizeof(type))}
 
-/* By NumPy's type number; 0 bits: none of the plain numbers. */
+/* By NumPy's type number; 0 bits: not a plain number. */
 static const struct mv_number {
     uint8_t code, bits, log2item;
 } mv_numbers[MV_NUMPY_TYPES] = {
@@ -24,8 +24,8 @@ static const struct mv_number {
     [NPY_DOUBLE] = MV_NUMBER(MV_FLOAT, double),
 };
 
-/* Fills `d` from an ndarray. False where it is none of plain numbers in native order: then the long way knows what to
- * say. */
+/* Describes an ndarray of plain numbers in native byte order. Returns false for others: the caller takes the general
+ * path, which has the error messages. */
 static inline bool mv_desc_of_ndarray(mv_desc *d, PyObject *object) {
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
     const unsigned number = (unsigned)a->descr->type_num;

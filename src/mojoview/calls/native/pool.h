@@ -1,13 +1,11 @@
-/* The thread pool: persistent workers that help the caller with the chunks of a
- * job. Include it in one translation unit.
+/* The thread pool: persistent workers that help the caller with the chunks of a job. Included in one translation unit.
  *
- * A job lives on its caller's stack. Workers join it under the mutex, take chunks by ticket and leave under the mutex,
- * so the caller, who takes it off the list first, knows when nobody is inside any more; the mutex also publishes what
- * they wrote. Chunks are begun in order. When one fails, later ones are not begun and earlier ones are finished: the
- * failure that counts is the first in chunk order, whatever the number of threads.
+ * A job lives on its caller's stack. Workers join and leave it under the mutex and take chunks by ticket. The caller
+ * unlinks the job first, so it knows when the last worker has left; the mutex also publishes what they wrote. Chunks
+ * are begun in order. When one fails, later ones are not begun and earlier ones are finished: the reported failure is the
+ * first in chunk order, whatever the number of threads.
  *
- * After fork() the child has no workers: it gets an empty pool, and a job that was
- * caught in the middle ends as interrupted. */
+ * After fork() the child has no workers: it gets an empty pool, and a job that was running ends as interrupted. */
 #ifndef MOJOVIEW_POOL_H
 #define MOJOVIEW_POOL_H
 
@@ -20,13 +18,13 @@
 #include <sched.h>
 #endif
 
-#include "../memory/atomics.h"
+#include "../../memory/atomics.h"
 #include "parallel.h"
 
 #define MV_POOL_MOST 256                 /* workers */
 #define MV_POLL_NANOSECONDS INT64_C(50000000)
 
-/* Asked by the caller's thread about every 50 ms: nonzero stops the job. `forked`: the job's workers are gone. */
+/* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: the job's workers are gone. */
 typedef int (*mv_poll)(int forked);
 
 typedef struct mv_job {
@@ -35,12 +33,12 @@ typedef struct mv_job {
     void *state;
     int64_t chunks;
     mv_atomic ticket;   /* the next chunk */
-    mv_atomic stop;     /* chunks from here on are not begun */
+    mv_atomic stop;     /* chunks from this one on are not begun */
     int room;           /* workers that may still join */
     int inside;         /* workers that have joined and not left */
-    int64_t failed;     /* first chunk that failed, and what it said */
+    int64_t failed;     /* first chunk that failed, and its failure word */
     int64_t word;
-    int64_t generation; /* of the pool that the job was given to */
+    int64_t generation; /* of the pool when the job began */
 } mv_job;
 
 static struct {
@@ -50,10 +48,10 @@ static struct {
     mv_job *jobs;
     pthread_t worker[MV_POOL_MOST];
     int workers;
-    int limit;             /* most threads a job may have; 0 = no limit */
-    bool stopped;          /* the interpreter is going away: jobs run in their callers */
+    int limit;             /* most threads of a job; 0: no limit */
+    bool stopped;          /* the interpreter is shutting down: jobs run in their callers */
     bool ready;            /* fork handlers are installed */
-    int64_t generation;    /* rises in the child of a fork */
+    int64_t generation;    /* incremented in the child of a fork */
 } mv_pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 static inline void mv_job_fail(mv_job *job, int64_t chunk, int64_t word) {
@@ -117,14 +115,14 @@ static void mv_pool_in_child(void) {
     mv_pool.generation++;
 }
 
-/* With the mutex held. Fewer workers than asked for are no error: the caller works too. */
+/* Starts workers, with the mutex held. Fewer than requested are not an error: the caller works too. */
 static inline void mv_pool_grow(int workers) {
     sigset_t all, before;
     if (!mv_pool.ready)
         mv_pool.ready = pthread_atfork(mv_pool_before_fork, mv_pool_in_parent, mv_pool_in_child) == 0;
     if (!mv_pool.ready)
-        return; /* a pool that does not survive fork is none */
-    sigfillset(&all); /* signals belong to the interpreter's main thread */
+        return; /* without the handlers a fork would deadlock */
+    sigfillset(&all); /* signals are handled by the interpreter's main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (mv_pool.workers < workers && mv_pool.workers < MV_POOL_MOST &&
            pthread_create(&mv_pool.worker[mv_pool.workers], NULL, mv_pool_worker, NULL) == 0)
@@ -132,7 +130,7 @@ static inline void mv_pool_grow(int workers) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Ends the workers and waits for them. Afterwards every job runs in its caller. */
+/* Stops the workers and waits for them. Afterwards every job runs in its caller. */
 static inline void mv_pool_stop(void) {
     pthread_mutex_lock(&mv_pool.mutex);
     mv_pool.stopped = true;
@@ -144,7 +142,7 @@ static inline void mv_pool_stop(void) {
         pthread_join(mv_pool.worker[i], NULL);
 }
 
-/* CPUs that this process may run on. */
+/* Returns the number of CPUs that this process may run on. */
 static inline int mv_pool_cpus(void) {
 #ifdef CPU_COUNT
     cpu_set_t set;
@@ -161,8 +159,8 @@ static inline int64_t mv_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Helpers for a job: waking them takes tens of microseconds, so short jobs that
- * nobody asked to split stay in the caller. */
+/* Returns the number of workers for a job. Waking them takes tens of microseconds, so a short job stays in the caller
+ * unless the caller asked for threads. */
 static inline int mv_pool_helpers(int threads, int64_t chunks) {
     if (threads == 0)
         threads = chunks < 4 ? 1 : mv_pool_cpus();
@@ -173,7 +171,7 @@ static inline int mv_pool_helpers(int threads, int64_t chunks) {
     return threads - 1 > MV_POOL_MOST ? MV_POOL_MOST : threads - 1;
 }
 
-/* Waits, polling, until no worker is inside. Returns false where they cannot come back. */
+/* Waits, polling, until the last worker has left. Returns false after a fork, when none can. */
 static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
     bool intact = true;
     pthread_mutex_lock(&mv_pool.mutex);
@@ -181,7 +179,7 @@ static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
         mv_job_unlink(job);
         while (job->inside > 0) {
             struct timespec until;
-            clock_gettime(CLOCK_REALTIME, &until); /* what condition variables count by */
+            clock_gettime(CLOCK_REALTIME, &until); /* the clock of condition variables */
             until.tv_nsec += MV_POLL_NANOSECONDS;
             until.tv_sec += until.tv_nsec / 1000000000;
             until.tv_nsec %= 1000000000;
@@ -201,9 +199,8 @@ static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
     return intact;
 }
 
-/* Runs task(state, 0 .. chunks - 1) on up to `threads` threads (0: as many as are worth it), the caller
- * among them. Returns 0 or the failure word of the first chunk that failed; MV_E_INTERRUPTED where `poll`
- * asked to stop. No chunk runs any more then. */
+/* Runs task(state, 0 .. chunks - 1) on up to `threads` threads, the caller included (0: chosen by size). Returns 0, the
+ * failure word of the first failed chunk, or MV_E_INTERRUPTED if `poll` stopped the job. No chunk runs after that. */
 static inline int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll) {
     mv_job job = {.task = task, .state = state, .chunks = chunks, .failed = chunks};
     int helpers = mv_pool_helpers(threads, chunks);

@@ -1,6 +1,6 @@
-/* One call of a kernel, on the C stack: the descriptors, scalars and references that it needs. */
-#ifndef MOJOVIEW_FRAME_H
-#define MOJOVIEW_FRAME_H
+/* The arguments of one call, on the C stack: descriptors, scalars, and the references and buffers that it holds. */
+#ifndef MOJOVIEW_CALL_ARGS_H
+#define MOJOVIEW_CALL_ARGS_H
 
 #include <Python.h>
 
@@ -10,33 +10,33 @@ typedef struct mv_call_args {
     _Alignas(MV_DESC_ALIGN) mv_desc desc[MV_MAX_PARAMS];
     mv_desc *args[MV_MAX_PARAMS + 1]; /* and the output of a reduction */
     mv_value values[MV_MAX_PARAMS + 1]; /* and the option of a built-in kernel */
-    int64_t number[MV_MAX_PARAMS];    /* elements made of numbers that stand for arrays */
+    int64_t number[MV_MAX_PARAMS];    /* elements of scalars that are broadcast */
     PyObject *view[MV_MAX_PARAMS];    /* views that the call entered */
-    Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it borrowed */
+    Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it acquired */
     int views, buffers;
 } mv_call_args;
 
-/* What the fast way compares, worked out once for a kernel (plain.h). */
+/* What the fast path compares, compiled once for a kernel (fast_path.h). */
 typedef struct mv_fast_param {
-    const void *dtype;   /* NumPy's object for it; NULL: the common dtype */
-    const mv_desc *like; /* what a dense array of it is described as */
-    int flags;           /* NumPy flags that must be set */
-    int at;              /* which parameter it is */
+    const void *dtype;       /* NumPy's object for it; NULL: the common dtype */
+    const mv_desc *template; /* descriptor of a dense array of that dtype */
+    int flags;               /* NumPy flags that must be set */
+    int param;               /* index of the parameter */
 } mv_fast_param;
 
 typedef struct mv_fast_plan {
-    int arrays; /* 0: the kernel never goes the fast way */
-    int direct; /* a foreign kernel on this many descriptors and nothing else; or 0 */
-    bool same;  /* an output may be exactly an input's memory */
+    int arrays;          /* 0: the kernel never takes the fast path */
+    int direct_arity;    /* descriptors of a foreign kernel that takes nothing else; or 0 */
+    bool allow_in_place; /* an output may be exactly the memory of an input */
     mv_fast_param array[MV_MAX_PARAMS];
 } mv_fast_plan;
 
-/* Raises the exception that is already set. */
+/* Reports the exception that is already set: for Cython, whose declaration says `except -1`. */
 static inline int mv_raise_pending(void) { return -1; }
 
-/* An array of plain numbers, from the fields that NumPy keeps. `log2item`: item size as a power of two.
- * Field by field, since a memset of 256 bytes costs as much as the rest of a small call; shape and
- * strides beyond `ndim` stay as they are. */
+/* Describes an array of plain numbers from the fields that NumPy keeps. `log2item`: item size as a power of two.
+ * Field by field, since a memset of 256 bytes costs as much as the rest of a small call; shape and strides beyond
+ * `ndim` are left unset. */
 static inline void mv_desc_from_array(mv_desc *d, void *data, int ndim, const int64_t *shape, const int64_t *strides,
                                       int code, int log2item, uint64_t flags) {
     const int64_t item = INT64_C(1) << log2item;

@@ -1,26 +1,24 @@
-/* What a kernel asks of its arguments, and the check that every call goes through. Plain functions on descriptors. */
+/* What a kernel requires of its arguments, and the check of every call. Plain functions on descriptors. */
 #ifndef MOJOVIEW_CHECKS_H
 #define MOJOVIEW_CHECKS_H
 
-#include "../views/layout.h"
-#include "../memory/numeric.h"
-#include "parallel.h"
+#include "../../views/layout.h"
 
 #define MV_MAX_PARAMS 14
 
 enum {
-    MV_TAKES_MASKS = 1,    /* the kernel understands masks */
-    MV_TAKES_STRIDES = 2,  /* any byte stride and any alignment */
-    MV_TAKES_SAME = 4,     /* an output may be exactly the memory of an input */
-    MV_EQUAL_SHAPES = 8    /* all arrays have one shape */
+    MV_TAKES_MASKS = 1,   /* the kernel understands masks */
+    MV_TAKES_STRIDES = 2, /* any byte stride and any alignment */
+    MV_TAKES_SAME = 4,    /* an output may be exactly the memory of an input */
+    MV_EQUAL_SHAPES = 8   /* all arrays must have one shape */
 };
 
 typedef struct mv_array_param {
-    uint8_t code, bits;  /* bits 0: the dtype that the first such argument has */
+    uint8_t code, bits;  /* bits 0: the common dtype, that of the first such argument */
     int8_t ndim;         /* -1: any */
     uint8_t writes;
     uint8_t contiguous;  /* a bare pointer: C order */
-    uint8_t scalar;      /* a number may stand for it */
+    uint8_t scalar;      /* a number is broadcast */
 } mv_array_param;
 
 typedef struct mv_spec {
@@ -28,7 +26,7 @@ typedef struct mv_spec {
     mv_array_param array[MV_MAX_PARAMS];
 } mv_spec;
 
-/* Where a check failed: the argument, and the other one that it clashes with (or -1). */
+/* The argument that failed a check, and the other one that it disagrees or overlaps with (or -1). */
 typedef struct mv_fault {
     int which, other;
 } mv_fault;
@@ -51,9 +49,9 @@ static inline bool mv_same_memory(const mv_desc *a, const mv_desc *b) {
     return true;
 }
 
-/* Whether two arrays may share a byte. Never false where they do. True for some that interleave in two or
- * more dimensions without sharing; arrays whose elements lie on different residues of a common stride
- * (columns of a row-major block) are told apart. */
+/* Returns whether two arrays may share a byte. False is certain. True may be wrong for arrays that interleave in two or
+ * more dimensions; arrays whose elements have different residues of a common stride (columns of a row-major block) are
+ * recognised as disjoint. */
 static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
     int64_t a_low, a_high, b_low, b_high, step = 0;
     if (a->size == 0 || b->size == 0)
@@ -61,8 +59,8 @@ static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
     if (!mv_extent(a->ndim, a->shape, a->strides, a->itemsize, &a_low, &a_high) ||
         !mv_extent(b->ndim, b->shape, b->strides, b->itemsize, &b_low, &b_high))
         return true;
-    const int64_t apart = (int64_t)((uintptr_t)b->data - (uintptr_t)a->data);
-    if (apart + b_low >= a_high || apart + b_high <= a_low)
+    const int64_t delta = (int64_t)((uintptr_t)b->data - (uintptr_t)a->data);
+    if (delta + b_low >= a_high || delta + b_high <= a_low)
         return false;
     for (int k = 0; k < a->ndim; k++)
         if (a->shape[k] > 1)
@@ -72,13 +70,13 @@ static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
             step = mv_gcd(step, b->strides[k]);
     if (step == 0)
         return true;
-    int64_t rest = apart % step;
+    int64_t rest = delta % step;
     if (rest < 0)
         rest += step;
     return rest < (int64_t)a->itemsize || step - rest < (int64_t)b->itemsize;
 }
 
-/* Whether any element is missing. -1: a kind of mask that nobody walks. */
+/* Returns whether any element is missing; -1 for a mask that cannot be walked. */
 static inline int mv_any_missing(const mv_desc *d) {
     if (!(d->flags & MV_HAS_MASK) || d->size == 0)
         return 0;
@@ -135,7 +133,7 @@ static inline int32_t mv_check_array(const mv_spec *spec, int k, mv_desc *const 
     return MV_OK;
 }
 
-/* The whole check. `d` holds the arrays in order; MV_OK or the status that says why not, with `fault` filled. */
+/* Checks the arrays of a call, in order. Returns MV_OK, or the reason with `fault` filled in. */
 static inline int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_fault *fault) {
     int common = -1;
     fault->other = -1;
@@ -171,7 +169,7 @@ static inline int32_t mv_check_call(const mv_spec *spec, mv_desc *const *d, mv_f
     return MV_OK;
 }
 
-/* Rows [lo, hi) of an array as an array. Rows keep their element strides; whether the part is dense is found anew. */
+/* Describes rows [lo, hi) of an array. They keep its strides; the contiguity flags are computed again. */
 static inline void mv_desc_rows(const mv_desc *whole, int64_t lo, int64_t hi, mv_desc *part) {
     const int64_t item = whole->itemsize;
     *part = *whole;
