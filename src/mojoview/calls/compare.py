@@ -1,4 +1,4 @@
-"""Whether a kernel and its reference agree: arguments as plain arrays, and what differs between two results."""
+"""Comparison of a kernel with its reference: arguments as plain arrays, and the difference between two results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Difference", "difference", "read", "row_count", "rows", "take", "wri
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two arrays or numbers differ.
+    """Difference between two arrays or numbers.
 
     Attributes
     ----------
     index : tuple of int
-        The first element that does; () for numbers and for arrays that cannot be compared.
+        The first element that differs; () for numbers and for arrays that cannot be compared.
     got, expected : object
-        It, on both sides.
+        That element on both sides.
     count, size : int
-        How many elements differ, of how many.
+        The number of elements that differ, and of all.
     largest : float
         The largest absolute difference of finite numbers.
     """
@@ -44,14 +44,14 @@ class Difference:
 
 
 def difference(got: Any, expected: Any, rtol: float | None, atol: float) -> Difference | None:
-    """What differs between two results; None where they agree.
+    """Return the difference between two results; None if they agree.
 
     Parameters
     ----------
     got, expected : array-like, number or None
     rtol : float or None
         Relative to the expected value; None: the square root of the machine epsilon of the coarser dtype. Integers,
-        bools and times must be equal in any case.
+        bools and times must be equal.
     atol : float
 
     Returns
@@ -106,7 +106,7 @@ def difference(got: Any, expected: Any, rtol: float | None, atol: float) -> Diff
 
 
 def read(obj: Any) -> Any:
-    """An argument of a kernel as an ndarray on the same memory; a masked one where elements are missing."""
+    """Return an argument of a kernel as an ndarray on the same memory; a masked array if it has a mask."""
     if isinstance(obj, np.ndarray):
         return obj
     window = obj if isinstance(obj, View) else view(obj)
@@ -118,22 +118,23 @@ def read(obj: Any) -> Any:
 
 
 def take(obj: Any) -> Any:
-    """A copy of an argument, in the same memory order."""
+    """Return a copy of an argument, in the same memory order."""
     return read(obj).copy(order="K")
 
 
 def write(obj: Any, values: Any) -> None:
-    """Puts values into an argument that a kernel was allowed to write to."""
+    """Write values to an argument that a kernel may write to."""
     if not isinstance(obj, np.ndarray):
         obj = np.asarray(obj if isinstance(obj, View) else view(obj, writable=True))
     obj[...] = values
 
 
 def row_count(arrays: Mapping[str, np.ndarray]) -> int:
-    """The length that all the arrays have along their first axis; 0 where they have none in common."""
+    """Return the common length of the arrays along their first axis; 0 if they have none."""
     lengths = {array.shape[0] if array.ndim else 0 for array in arrays.values()}
     return lengths.pop() if len(lengths) == 1 else 0
 
 
 def rows(arrays: Mapping[str, np.ndarray], part: slice) -> dict[str, np.ndarray]:
+    """Return copies of some rows of the arrays."""
     return {name: array[part].copy(order="K") for name, array in arrays.items()}

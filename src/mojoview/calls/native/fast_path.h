@@ -1,5 +1,5 @@
-/* Fast path of a call: every array is an exact ndarray of plain numbers, one-dimensional, dense, aligned and of one size,
- * and no output overlaps another array. Part of `_kernel`. */
+/* Fast path of a call: every array is an exact ndarray of plain numbers, one-dimensional, dense, aligned and of one
+ * size, and no output overlaps another array. Part of `_kernel`. */
 #ifndef MOJOVIEW_FAST_PATH_H
 #define MOJOVIEW_FAST_PATH_H
 
@@ -160,8 +160,8 @@ MV_INLINE int64_t mv_fast_invoke(mv_desc *d, int n, uintptr_t address) {
     return ((int64_t (*)(void *, void *, void *))address)(&d[0], &d[1 % n], &d[2 % n]);
 }
 
-/* Calls a function on `n` (a constant up to 3) descriptors if the arrays are small and pass every check; all checks come
- * before anything is written. Returns false otherwise. */
+/* Calls a function on `n` (a constant up to 3) descriptors if the arrays are small and pass every check; all checks
+ * come before anything is written. Returns false otherwise. */
 MV_INLINE bool mv_fast_call_arity(int n, const mv_fast_plan *plan, uintptr_t address, PyObject *const *args,
                                 PyTypeObject *ndarray, int64_t most, int64_t *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];

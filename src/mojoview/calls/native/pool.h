@@ -2,8 +2,8 @@
  *
  * A job lives on its caller's stack. Workers join and leave it under the mutex and take chunks by ticket. The caller
  * unlinks the job first, so it knows when the last worker has left; the mutex also publishes what they wrote. Chunks
- * are begun in order. When one fails, later ones are not begun and earlier ones are finished: the reported failure is the
- * first in chunk order, whatever the number of threads.
+ * are begun in order. When one fails, later ones are not begun and earlier ones are finished: the reported failure is
+ * the first in chunk order, whatever the number of threads.
  *
  * After fork() the child has no workers: it gets an empty pool, and a job that was running ends as interrupted. */
 #ifndef MOJOVIEW_POOL_H
