@@ -1,7 +1,7 @@
-"""What importing a compiled Mojo module through the hook costs beside importing a C extension of the same size.
+"""Time to import a compiled Mojo module through the hook, compared with a C extension of the same size.
 
-Every import is the first one of its module: each package holds copies of both files, and each copy of the kernels lies
-in a cache of its own, so that both are found, opened and mapped anew.
+Every import is the first one of its module: each package has copies of both files, and each copy of the kernels has its
+own cache, so that both are searched, opened and mapped each time.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def test_modules_of_python(benchmark):
         pass
     name = "no_such_module_anywhere"
     table = compare(
-        "search for a name that nobody has",
+        "search for a missing name",
         {
             "without the hook": partial(importlib.util.find_spec, name),
             "the hook's own part": partial(hook.find_spec, name, None),

@@ -1,4 +1,4 @@
-"""What the Mojo library takes off a kernel author's hands."""
+"""Examples of the Mojo library."""
 from mojoview import E_EMPTY, E_SHAPE, OK, Chunks, In, InOut, Out, Status, apply, math, reductions, share_of
 from mojoview import atomics
 from mojoview.atomics import Ordering
@@ -20,7 +20,7 @@ def logistic_of(x: In[DType.float64], y: Out[DType.float64]) abi("C") -> Status:
 # ---- rows
 @export("standardize")
 def standardize(table: InOut[DType.float64, 2]) abi("C") -> Status:
-    """Brings every column to mean 0 and standard deviation 1, NaN left aside."""
+    """Scales every column to mean 0 and standard deviation 1, ignoring NaN."""
     for j in range(table.shape(1)):
         var column = table.column(j)
         var seen = reductions.moments[skip_nan=True](column)
@@ -48,7 +48,7 @@ def largest_gap(x: In[DType.float64, masked=True], gap: Out[DType.float64]) abi(
 # ---- tails
 @export("clip")
 def clip(low: Float32, high: Float32, x: InOut[DType.float32]) abi("C") -> Status:
-    """Limits every element, in vectors and a part of one; NaN becomes `low`."""
+    """Limits every element, in vectors and a partial vector; NaN becomes `low`."""
     comptime w = simd_width_of[DType.float32]()
     var i = 0
     while i < len(x):
@@ -73,7 +73,7 @@ def block_means(x: In[DType.float64], size: Int, means: Out[DType.float64]) abi(
 # ---- atomics
 @export("histogram")
 def histogram(x: In[DType.uint8], parts: Int, k: Int, counts: InOut[DType.int64]) abi("C") -> Status:
-    """Counts the k-th of `parts` shares of x: as many threads as there are parts may run it on the same counts."""
+    """Counts the k-th of `parts` shares of x; several threads may add to the same counts."""
     if len(counts) != 256:
         return E_SHAPE
     var share = share_of(len(x), parts, k, multiple=64)

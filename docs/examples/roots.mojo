@@ -1,11 +1,11 @@
-"""How a kernel reports the element at which it failed."""
+"""A kernel that reports the element at which it failed."""
 from mojoview import E_SHAPE, E_VALUE, OK, In, Out, Status
 from std.math import sqrt
 
 
 @export("roots")
 def roots(x: In[DType.float64], y: Out[DType.float64]) abi("C") -> Status:
-    """Square roots; a negative element ends the call with a KernelValueError that names it."""
+    """Square roots; for a negative element, the call raises a KernelValueError that names it."""
     if len(x) != len(y):
         return E_SHAPE
     for i in range(len(x)):

@@ -2,7 +2,7 @@
 from std.memory import Pointer
 from std.os import abort
 
-from mojoview import E_SHAPE, E_USER, E_VALUE, In, InOut, OK, Out, Status
+from mojoview import E_INDEX, E_SHAPE, E_USER, E_VALUE, In, InOut, OK, Out, Status
 
 comptime E_COLD = Status(E_USER + 1)
 """ValueError: the sample is too cold."""
@@ -98,4 +98,19 @@ def raising(x: In[DType.float64], limit: Float64, mut first: Float64, message: O
     except error:
         say(error, message)
         return E_COLD
+    return OK
+
+
+def element(x: In[DType.float64, 2], i: Int, j: Int) raises -> Float64:
+    if not (0 <= i < len(x) and 0 <= j < x.shape(1)):
+        raise Error("out of range")
+    return x[i, j]
+
+
+@export("touch")
+def touch(x: In[DType.float64, 2], i: Int, j: Int) abi("C") -> Status:
+    try:
+        _ = element(x, i, j)
+    except:
+        return E_INDEX.at(i)
     return OK

@@ -45,8 +45,8 @@ struct Status(TrivialRegisterPassable):
         self.bits = 1
 
 
-@export("total")
-def total(x: In[DType.float64]) abi("C") -> Float64:
+@export("own_total")
+def own_total(x: In[DType.float64]) abi("C") -> Float64:
     var s = Float64(0)
     for i in range(len(x)):
         s += x[i]

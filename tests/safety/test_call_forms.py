@@ -41,11 +41,9 @@ async def _awaited(kernel, args, options):
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
+def bench(mojo_cache):
     """The kernels of two modules, in one namespace."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        modules = [mv.load(MOJO / "outcomes.mojo"), mv.load(MOJO / "parcel")]
+    modules = [mv.load(MOJO / "outcomes.mojo"), mv.load(MOJO / "parcel")]
     found = {name: getattr(module, name) for module in modules for name in (*module, *module.families)}
     found |= {"outcomes": modules[0], "parcel": modules[1]}
     return found

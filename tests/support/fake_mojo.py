@@ -1,13 +1,16 @@
-"""Stands in for the Mojo compiler, so that what surrounds a compilation can be tested quickly and where there is none.
+"""A fake Mojo compiler, for quick tests of the code around a compilation; no compiler needs to be installed.
 
-Understands the three runs of `load` for a file that exports `add`; what it builds is C. It notes each run in FAKE_LOG
-and misbehaves as FAKE_MODE says: "slow" (a second), "hang" (with a child of its own), "refuse", "refuse here" (in the
-file it was given), "die", "garble", "needs" (a missing function), "runtime" (one of Mojo's own), "killed" (by a
-signal), "touch" (changes the source meanwhile).
+It supports the three runs of `load` for a file that exports `add`, and compiles C code; libraries are kept in
+FAKE_LIBRARIES for the other tests of the run. It logs each run in FAKE_LOG. FAKE_MODE makes it fail: "slow" (a second),
+"hang" (with a child process), "refuse", "refuse here" (in the given file), "die", "garble", "needs" (a missing
+function), "runtime" (a function of Mojo's runtime library), "killed" (by a signal), "touch" (changes the source while
+it is compiled).
 """
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,14 +88,27 @@ def main(command, *arguments):
     if emit == "llvm":
         target.write_text(LLVM)
         return 0
-    code = target.with_suffix(".c")
     missing = {"needs": "nowhere", "runtime": "KGEN_CompilerRT_nowhere"}.get(mode)
-    code.write_text(
+    code = (
         f"extern double {missing or 'unused'}(void);\n"
         f"double add(double a, double b) {{ return a + b{f' + {missing}()' if missing else ''}; }}\n"
     )
-    kind = "-c" if emit == "object" else "-shared"
-    return subprocess.call([os.environ.get("CC", "cc"), kind, "-fPIC", code, "-o", target])
+    return compile_once(code, "-c" if emit == "object" else "-shared", target)
+
+
+def compile_once(code, kind, target):
+    """Compile C code to a file, or copy the result of an earlier compilation."""
+    command = [os.environ.get("CC", "cc"), kind, "-fPIC"]
+    name = hashlib.sha256(repr((command, code)).encode()).hexdigest()
+    known = Path(os.environ["FAKE_LIBRARIES"]) / name
+    if not known.exists():
+        source, fresh = target.with_suffix(".c"), known.with_name(f"{name}.{os.getpid()}")
+        source.write_text(code)
+        if failed := subprocess.call([*command, source, "-o", fresh]):
+            return failed
+        fresh.rename(known)
+    shutil.copy(known, target)
+    return 0
 
 
 if __name__ == "__main__":

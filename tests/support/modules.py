@@ -1,4 +1,4 @@
-"""Mojo files that the import hook finds."""
+"""Mojo files for tests of the import hook."""
 
 import importlib
 

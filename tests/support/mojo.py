@@ -1,7 +1,8 @@
-"""Compiled kernels are shared by the session and kept in a cache of their own."""
+"""Fixtures for tests of Mojo kernels: one kernel cache for all workers of a run, and a fake compiler."""
 
 import ctypes
 import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 SOURCES = HERE.parent / "mojo"
 ABI_H = (REPOSITORY / "src/mojoview/memory/abi.h").read_text()
+# Compiled to one library: most of the time of a compilation is the same for any source.
+TOGETHER = ("typed", "statuses", "columns", "own_struct", "reduced")
 SKIPPED = pytest.StashKey[int]()
 
 
@@ -33,31 +36,41 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 @pytest.fixture(scope="session")
-def mojo_cache(tmp_path_factory):
-    """A cache for the whole session, so that every file is compiled once."""
+def shared_directory(tmp_path_factory):
+    """A directory of this run, the same for all workers of pytest-xdist."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def mojo_cache(shared_directory):
+    """A kernel cache for the whole run: each source is compiled once, whichever worker needs it first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("MOJOVIEW_CACHE_DIR", str(shared_directory / "kernels"))
         yield
 
 
 @pytest.fixture(scope="session")
 def compiled(mojo_cache):
-    """compiled("typed") is the module of mojo/typed.mojo."""
+    """compiled("typed") is a module with the kernels of mojo/typed.mojo, and of the others in TOGETHER."""
     from mojoview.loading.mojo.loader import load
 
     modules = {}
 
     def get(name):
-        if name not in modules:
-            modules[name] = load(SOURCES / f"{name}.mojo")
-        return modules[name]
+        names = TOGETHER if name in TOGETHER else (name,)
+        if names not in modules:
+            modules[names] = load([SOURCES / f"{name}.mojo" for name in names])
+        return modules[names]
 
     return get
 
 
 @pytest.fixture(scope="session")
 def native(compiled):
-    """native("typed") calls exports of mojo/typed.mojo as C functions, past all checks; their result is an int64."""
+    """native("typed") calls exports of mojo/typed.mojo as C functions without checks; their result is an int64."""
 
     def get(name):
         library = ctypes.CDLL(str(compiled(name).library))
@@ -96,7 +109,7 @@ def desc_type():
 
 @pytest.fixture(scope="session")
 def describe():
-    """A descriptor of an array, written down here independently of mojoview's own code."""
+    """Make a descriptor of an array, independently of mojoview's own code."""
 
     def make(array, mask=None, bits_offset=None):
         room = (ctypes.c_char * (256 + 64))()
@@ -128,19 +141,25 @@ def rng():
 
 
 class Fake:
-    """The stand-in compiler, its log and a source file."""
+    """A fake compiler, its log and a source file."""
 
     text = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n    return a + b\n'
 
-    def __init__(self, tmp_path, monkeypatch):
+    def __init__(self, tmp_path, monkeypatch, libraries):
         self.root, self.patch = tmp_path, monkeypatch
         self.log, self.cache = tmp_path / "log", tmp_path / "cache" / "mojo"
         program = tmp_path / "mojo"
-        program.write_text(f"#!{sys.executable}\n" + (HERE / "fake_mojo.py").read_text())
+        program.write_text(f"#!{sys.executable} -IS\n" + (HERE / "fake_mojo.py").read_text())
         program.chmod(0o755)
         self.source = self.write("source", "fake.mojo")
         self.mode("")
-        for name, value in {"MOJO": program, "FAKE_LOG": self.log, "MOJOVIEW_CACHE_DIR": tmp_path / "cache"}.items():
+        environment = {
+            "MOJO": program,
+            "FAKE_LOG": self.log,
+            "FAKE_LIBRARIES": libraries,
+            "MOJOVIEW_CACHE_DIR": tmp_path / "cache",
+        }
+        for name, value in environment.items():
             monkeypatch.setenv(name, str(value))
 
     def write(self, folder, name, text=text):
@@ -170,13 +189,13 @@ class Fake:
 
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    return Fake(tmp_path, monkeypatch)
+def fake(tmp_path, monkeypatch, shared_directory):
+    return Fake(tmp_path, monkeypatch, shared_directory)
 
 
 @pytest.fixture
 def place(fake, monkeypatch):
-    """An empty directory on sys.path; what is imported from it is forgotten afterwards."""
+    """An empty directory on sys.path; modules imported from it are removed afterwards."""
     directory = fake.root / "place"
     directory.mkdir()
     monkeypatch.syspath_prepend(str(directory))

@@ -137,7 +137,7 @@ class KernelModule:
         raise KernelAttributeError(f"{file} has no kernel {name!r}; its kernels are: {', '.join(kernels) or 'none'}")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise ArgumentError("a KernelModule cannot be pickled or copied: it stands for code loaded into this process")
+        raise ArgumentError("a KernelModule cannot be pickled or copied: its code is loaded into this process only")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.kernels, *self.families})

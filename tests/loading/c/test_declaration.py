@@ -1,4 +1,4 @@
-"""C declarations are read strictly: what is taken, what is refused and where, and no text that upsets the reader."""
+"""Parser of C declarations: accepted and rejected text, with line and column; arbitrary text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`from_function`: pointers that ctypes, cffi, Numba, Cython and SciPy have made, as kernels."""
+"""`from_function`: pointers of ctypes, cffi, Numba, Cython and SciPy as kernels."""
 
 import ctypes
 import gc

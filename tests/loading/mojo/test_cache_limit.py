@@ -1,4 +1,4 @@
-"""The size of the cache: what goes first, what stays, and that nobody who loads meanwhile notices."""
+"""The limit of the cache: order of removal, entries that are kept, processes that load at the same time."""
 
 import fcntl
 import os
@@ -159,7 +159,7 @@ for turn in range(2):
     assert len(fake.builds) > 2
 
 
-def test_what_killed_processes_left_behind_is_swept(store):
+def test_files_of_killed_processes_are_removed(store):
     (store.root / f"{KEYS[0]}.abc.tmp").mkdir()
     (store.root / f"{KEYS[0]}.abc.tmp" / "half").write_text("")
     (store.root / f"{KEYS[1]}.lock").write_text("")
@@ -248,7 +248,7 @@ def test_a_source_in_a_read_only_place_is_no_obstacle(fake, tmp_path):
     assert len(fake.builds) == 1
 
 
-def test_a_cache_of_nobody_is_refused(monkeypatch):
+def test_a_cache_of_an_unknown_user_is_rejected(monkeypatch):
     monkeypatch.setenv("MOJOVIEW_CACHE_DIR", "~no-such-user-here/cache")
     with pytest.raises(CacheError, match="MOJOVIEW_CACHE_DIR"):
         cache.cache_directory()

@@ -1,4 +1,4 @@
-"""`mojoview.native`: typed Python functions bound to exports. A stand-in compiles."""
+"""`mojoview.native`: typed Python functions bound to exports, with a fake compiler."""
 
 import copy
 import doctest

@@ -1,4 +1,4 @@
-"""The import hook: what it finds and leaves alone, reloading, failures, and where it works. A stand-in compiles."""
+"""The import hook: files that it finds or ignores, reloading, errors, environments; with a fake compiler."""
 
 import importlib
 import importlib.resources
@@ -513,7 +513,7 @@ def test_a_cache_that_others_may_write_to_is_not_used(stamped, fake):
         stamped()
 
 
-def test_no_stamp_where_none_can_be_written(place, hook, fake, monkeypatch):
+def test_no_record_if_it_cannot_be_written(place, hook, fake, monkeypatch):
     write(place, "stats.mojo")
     monkeypatch.setattr(import_cache, "MTIME_RACE_NS", -(1 << 62))
     fake.cache.parent.mkdir()

@@ -1,4 +1,4 @@
-"""The import hook where nobody means well: odd names, links in circles, files that go, reloads while calls run."""
+"""The import hook under hostile conditions: odd names, symlink loops, vanishing files, reloads while calls run."""
 
 import importlib
 import importlib.util

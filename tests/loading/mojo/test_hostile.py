@@ -1,4 +1,4 @@
-"""What is loaded, declared or grouped by somebody who means no good: one error of the tree, and soon."""
+"""Hostile arguments of `load`, `load_library` and `from_function`: a documented error, without delay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`load` around the compiler: what it returns and refuses, and how the compiler is found. A stand-in compiles."""
+"""`load` with a fake compiler: results, rejected arguments, and how the compiler is found."""
 
 import os
 import shutil
@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import mojoview as mv
-from mojoview.loading.mojo import build, compiler
-from mojoview.loading.mojo import loader
+from mojoview.loading.mojo import build, compiler, loader
 from mojoview.loading.mojo.diagnostics import Diagnostic
 from mojoview.memory import errors
 
@@ -66,7 +65,7 @@ def test_what_changes_the_key(fake, monkeypatch):
     assert fake.left_over() == []
 
 
-def test_a_changed_file_gives_a_new_module_and_the_old_one_lives_on(fake):
+def test_a_changed_file_gives_a_new_module_beside_the_old_one(fake):
     old = mv.load(fake.source)
     fake.source.write_text(fake.text + "# more")
     new = mv.load(fake.source)
@@ -259,7 +258,7 @@ def test_import_brings_no_compiler_parts():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
-# ---- arguments that nobody means well
+# ---- hostile arguments
 @pytest.mark.parametrize(
     ("arguments", "options", "text"),
     [

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: whose directory, what is believed of it, and what happens when it fails."""
+"""The kernel cache: owner and permissions, damaged entries, full and read-only disks."""
 
 import errno
 import json

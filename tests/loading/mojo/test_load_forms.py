@@ -1,4 +1,4 @@
-"""What `load` takes (packages, files, source text, debug); outputs, lists, families and failures of its kernels."""
+"""Sources of `load` (packages, files, text, debug); outputs, lists, families and errors of its kernels."""
 
 import gc
 import inspect
@@ -24,7 +24,7 @@ HERE = Path(__file__).parents[2] / "mojo"
 ADD = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n    return a + b\n'
 
 
-# ---- what load() is given; a stand-in compiles
+# ---- sources of load(), with a fake compiler
 def test_source_text_is_kept_where_messages_and_debuggers_find_it(fake):
     module = mv.load(source=ADD, name="sums")
     assert (module.add(1, 2), module.name, module.path.name) == (3, "sums", "sums.mojo")
@@ -36,7 +36,7 @@ def test_source_text_is_kept_where_messages_and_debuggers_find_it(fake):
     assert mv.load(source=ADD).name == "source"
 
 
-def test_source_text_that_somebody_changed_is_written_again(fake):
+def test_changed_source_text_is_written_again(fake):
     path = mv.load(source=ADD).path
     path.write_text("something else")
     assert mv.load(source=ADD).path.read_text() == ADD
@@ -54,7 +54,7 @@ def test_the_name_is_the_caller_s_to_choose(fake):
     assert (mv.load(fake.source).name, mv.load(fake.source, name="other").name) == ("fake", "other")
 
 
-def test_debug_is_another_build_with_symbols_and_without_the_optimiser(fake, monkeypatch):
+def test_debug_is_another_build_with_symbols_and_unoptimised(fake, monkeypatch):
     runs = []
     real = build.run_together
     monkeypatch.setattr(build, "run_together", lambda given, *a, **k: runs.append(given) or real(given, *a, **k))
@@ -85,7 +85,7 @@ def test_debug_is_another_build_with_symbols_and_without_the_optimiser(fake, mon
         ("bad-name", {}, "the package directory 'bad-name' is not a name that Mojo can import"),
     ],
 )
-def test_what_load_does_not_take(fake, monkeypatch, path, options, words):
+def test_invalid_sources_are_rejected(fake, monkeypatch, path, options, words):
     monkeypatch.chdir(fake.source.parent)
     Path("folder").mkdir()
     Path("bad-name").mkdir()
@@ -181,6 +181,7 @@ def test_several_files_that_import_each_other(mojo_cache, tmp_path):
 
 
 @pytest.mark.mojo
+@pytest.mark.slow  # a compilation of its own
 def test_source_text_with_debug_symbols(mojo_cache):
     text = (
         'from mojoview import E_VALUE, InOut, Status\n\n\n@export("boom")\n'
@@ -266,7 +267,7 @@ def test_a_canary_of_a_real_family(parcel):
 
 
 @pytest.mark.mojo
-def test_what_a_family_shows(parcel):
+def test_introspection_of_a_family(parcel):
     scale = parcel.families["scale"]
     assert scale is parcel.scale is parcel["scale"]
     assert "scale" in parcel
@@ -453,7 +454,7 @@ def test_the_author_s_own_exceptions(outcomes):
         (65, ()),
     ],
 )
-def test_what_the_table_of_errors_does_not_take(key, value):
+def test_invalid_entries_of_the_error_table(key, value):
     table = ErrorTable({"E_COLD": (65, "")})
     with pytest.raises(errors.ArgumentError, match="errors"):
         table[key] = value
@@ -495,7 +496,7 @@ def test_an_error_raised_in_mojo_brings_its_words(outcomes):
 
 @pytest.mark.mojo
 @pytest.mark.parametrize(("address", "number"), [(8, signal.SIGSEGV), (1, signal.SIGILL)])
-def test_a_crash_ends_the_process_by_its_signal_and_faulthandler_shows_the_call(compiled, address, number):
+def test_faulthandler_shows_the_call_of_a_crash(compiled, address, number):
     code = f"""
 import faulthandler, sys, mojoview as mv
 faulthandler.enable()

@@ -1,15 +1,15 @@
-"""Real Mojo kernels: compile errors at their place, checked calls on arrays and on pandas' memory, processes."""
+"""Real Mojo kernels: locations of compile errors, checked calls on arrays and pandas objects, processes."""
 
 import platform
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.mojo import SOURCES, TOGETHER
 
 import mojoview as mv
 from mojoview.loading.elf import read_elf
@@ -70,12 +70,6 @@ def test_all_errors_of_a_file_are_reported(compile_error):
     assert [(d.line, d.column) for d in error.diagnostics if d.severity == "error"] == [(2, 12), (6, 12)]
 
 
-def test_failing_comptime_assertion_comes_with_its_note(compile_error):
-    error = compile_error('@export("f")\ndef f() abi("C"):\n    comptime assert 1 == 2, "never true"\n')
-    assert [(d.severity, d.line) for d in error.diagnostics if d.severity != "warning"] == [("error", 2), ("note", 3)]
-    assert "never true" in str(error)
-
-
 MISUSE = {
     "In[DType.float64, 2]": ("x[0]", "one index needs a 1-D array argument"),
     "In[DType.float32]": ("x[0, 0]", "two indices need a 2-D array argument"),
@@ -85,16 +79,22 @@ MISUSE = {
 }
 
 
-def test_misuse_of_typed_arguments_is_explained(compile_error):
-    error = compile_error(
-        HEADER
-        + "".join(
-            f'@export("f{k}")\ndef f{k}(x: {type_}) abi("C") -> Status:\n    _ = {use}\n    return OK\n\n\n'
-            for k, (type_, (use, _)) in enumerate(MISUSE.items())
-        )
-    )
+def test_failing_assertions_are_explained(compile_error):
+    """Misuse of typed arguments, and an assertion of the source itself, which comes with its note."""
+    functions = [
+        f'@export("f{k}")\ndef f{k}(x: {type_}) abi("C") -> Status:\n    _ = {use}\n    return OK\n\n\n'
+        for k, (type_, (use, _)) in enumerate(MISUSE.items())
+    ]
+    functions.append('@export("g")\ndef g() abi("C"):\n    comptime assert 1 == 2, "never true"\n')
+    text = HEADER + "".join(functions)
+    error = compile_error(text)
     for _, words in MISUSE.values():
         assert words in str(error)
+    line = text.splitlines().index('def g() abi("C"):') + 1
+    found = [(d.severity, d.line) for d in error.diagnostics if d.severity != "warning"]
+    assert ("error", line) in found
+    assert found[found.index(("error", line)) + 1] == ("note", line + 1)
+    assert "never true" in str(error)
 
 
 def test_a_library_of_another_layout_does_not_compile(compile_error, tmp_path, monkeypatch):
@@ -118,22 +118,24 @@ def test_a_file_without_exports_is_an_empty_module(mojo_cache, tmp_path):
 
 # ---- checked calls
 @pytest.fixture(scope="session")
-def example(mojo_cache):
-    return lambda name: mv.load(EXAMPLES / f"{name}.mojo")
+def examples(mojo_cache):
+    """The kernels of three examples of the documentation and of the demo, in one library."""
+    files = [EXAMPLES / f"{name}.mojo" for name in ("saxpy", "roots", "masked_mean")]
+    return mv.load([*files, Path(mv.__file__).parent / "cli" / "demo.mojo"])
 
 
 @pytest.mark.parametrize("take", [slice(None), slice(None, None, -1), slice(1, None, 3), slice(0, 0)])
-def test_saxpy_on_any_stride(example, rng, take):
+def test_saxpy_on_any_stride(examples, rng, take):
     x, y = rng.normal(size=1000)[take], rng.normal(size=1000)[take]
     right = y + 2.5 * x
-    assert example("saxpy").saxpy(2.5, x, y) is None
+    assert examples.saxpy(2.5, x, y) is None
     np.testing.assert_array_equal(y, right)  # to the last bit: products and sums are not fused
 
 
-def test_saxpy_on_the_memory_of_a_frame(example):
+def test_saxpy_on_the_memory_of_a_frame(examples):
     frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [4, 5, 6]})
     out = np.zeros(3)
-    example("saxpy").saxpy(2, frame["a"], out)
+    examples.saxpy(2, frame["a"], out)
     np.testing.assert_array_equal(out, [2, 4, 6])
 
 
@@ -147,37 +149,37 @@ def test_saxpy_on_the_memory_of_a_frame(example):
         ({1.0}, np.zeros(1), errors.ArgumentError, "set"),
     ],
 )
-def test_refusals_before_the_kernel_runs(example, x, y, error, words):
+def test_invalid_arguments_raise_before_the_kernel_runs(examples, x, y, error, words):
     before = y.copy()
     with pytest.raises(error, match=words):
-        example("saxpy").saxpy(1.0, x, y)
+        examples.saxpy(1.0, x, y)
     np.testing.assert_array_equal(y, before)
 
 
-def test_case_b62_out_of_another_dtype(example):
+def test_out_of_another_dtype_is_refused(examples):
     out = np.full(8, 5, "i1")
     for wrong in (out, out.view("u1"), out.astype("f4")):
         before = wrong.copy()
         with pytest.raises(TypeError, match="expected dtype float64"):
-            example("roots").roots(np.zeros(8), wrong)
+            examples.roots(np.zeros(8), wrong)
         np.testing.assert_array_equal(wrong, before)
 
 
-def test_written_arrays_must_be_writable_and_apart(example):
+def test_written_arrays_must_be_writable_and_apart(examples):
     x, y = np.zeros(3), np.zeros(3)
     y.flags.writeable = False
     with pytest.raises(errors.ReadOnlyError):
-        example("saxpy").saxpy(1.0, x, y)
+        examples.saxpy(1.0, x, y)
     with pytest.raises(errors.OverlapError):
-        example("saxpy").saxpy(1.0, x, x)
+        examples.saxpy(1.0, x, x)
 
 
-def test_case_b85_failure_in_a_kernel_is_one_exception_with_its_element(example):
+def test_failure_in_a_kernel_is_one_exception_with_its_element(examples):
     x = np.array([1.0, 4, 9, 16, 25, -36, 49, -64, 81, 100])
     for threads in (None, 1, 2):
         options = {} if threads is None else {"threads": threads}
         with pytest.raises(errors.KernelValueError, match="at element 5") as caught:
-            example("roots").roots(x, np.empty(10), **options)
+            examples.roots(x, np.empty(10), **options)
         assert (caught.value.index, caught.value.code) == (5, 14)
 
 
@@ -225,27 +227,26 @@ def test_results_of_every_kind(compiled):
         assert module.narrow(a, 255, -(2**15), 2**16 - 1, -(2**31), 2**32 - 1, 2**64 - 1) == a
 
 
-def test_masked_arrays_need_a_kernel_that_takes_them(example):
+def test_masked_arrays_need_a_kernel_that_takes_them(examples):
     series = pd.Series([1.0, None, 3, 8], dtype="Float64").mojo.view(na="mask")
     mean = np.zeros(1)
-    example("masked_mean").masked_mean(series, mean)
+    examples.masked_mean(series, mean)
     assert mean[0] == 4
     with pytest.raises(errors.MaskError):
-        example("roots").roots(series, np.zeros(4))
+        examples.roots(series, np.zeros(4))
     with pytest.raises(errors.KernelValueError, match="not missing"):
-        example("masked_mean").masked_mean(series[1:2], mean)
+        examples.masked_mean(series[1:2], mean)
 
 
-def test_tables(example, rng):
+def test_tables(examples, rng):
     table = rng.normal(size=(9, 7)).astype("f4")
     for layout in (table, np.asfortranarray(table), table[::-2, ::3], table.T):
         sums = np.empty(len(layout))
-        example("masked_mean").row_sums(layout, sums)
+        examples.row_sums(layout, sums)
         np.testing.assert_allclose(sums, layout.sum(1, dtype="f8"), rtol=1e-12)
 
 
-def test_the_kernels_of_the_demo(mojo_cache, rng):
-    demo = mv.load(Path(mv.__file__).parent / "cli" / "demo.mojo")
+def test_the_kernels_of_the_demo(examples, rng):
     n = 1003
     flights = pd.DataFrame(
         {
@@ -257,15 +258,16 @@ def test_the_kernels_of_the_demo(mojo_cache, rng):
     )
     flights.loc[rng.choice(n, 50), ["air_time", "arr_delay"]] = np.nan
     mph, total = np.empty(n), np.empty(2)
-    demo.ground_speed(flights["distance"], flights["air_time"], mph)
+    examples.ground_speed(flights["distance"], flights["air_time"], mph)
     np.testing.assert_array_equal(mph, flights["distance"] / (flights["air_time"] / 60))
-    demo.made_up(flights["dep_delay"], flights["arr_delay"], total)
+    examples.made_up(flights["dep_delay"], flights["arr_delay"], total)
     gain = flights["dep_delay"] - flights["arr_delay"]
     assert total.tolist() == [gain.sum(), gain.count()]
-    elf = read_elf(demo.library)
+    elf = read_elf(examples.library)
     assert (elf.needed, elf.imports) == ([], set())
 
 
+@pytest.mark.slow  # compiles twice for one result
 def test_contraction_is_off_unless_asked_for(mojo_cache, tmp_path):
     file = tmp_path / "fused.mojo"
     file.write_text(
@@ -280,17 +282,18 @@ def test_contraction_is_off_unless_asked_for(mojo_cache, tmp_path):
 
 # ---- processes and memory
 def test_a_warm_load_runs_no_compiler(compiled, monkeypatch):
-    path = compiled("typed").path
+    paths = [SOURCES / f"{name}.mojo" for name in TOGETHER]
+    library = compiled("typed").library
     monkeypatch.setattr(subprocess, "Popen", None)
-    module = mv.load(path)
-    assert module.library == compiled("typed").library
+    module = mv.load(paths)
+    assert module.library == library
     x, y = np.arange(5, dtype="u2"), np.zeros(5, "u2")
     module.copy_uint16(x, y)
     assert y.tolist() == x.tolist()
 
 
-def test_case_b91_references_are_returned(example):
-    saxpy, x, y, a = example("saxpy").saxpy, np.zeros(4), np.zeros(4), 2.5
+def test_references_are_returned(examples):
+    saxpy, x, y, a = examples.saxpy, np.zeros(4), np.zeros(4), 2.5
 
     def counts():
         return [sys.getrefcount(o) for o in (saxpy, x, y, a)]
@@ -303,36 +306,16 @@ def test_case_b91_references_are_returned(example):
     assert counts() == before
 
 
-def test_case_b95_an_error_in_mojo_does_not_end_the_process(mojo_cache, tmp_path):
-    file = tmp_path / "python.mojo"
-    file.write_text(
-        textwrap.dedent("""
-        from mojoview import E_INDEX, OK, In, Status
-
-
-        def element(x: In[DType.float64, 2], i: Int, j: Int) raises -> Float64:
-            if not (0 <= i < len(x) and 0 <= j < x.shape(1)):
-                raise Error("out of range")
-            return x[i, j]
-
-
-        @export("touch")
-        def touch(x: In[DType.float64, 2], i: Int, j: Int) abi("C") -> Status:
-            try:
-                _ = element(x, i, j)
-            except:
-                return E_INDEX.at(i)
-            return OK
-    """)
-    )
+def test_an_error_in_mojo_does_not_end_the_process(compiled):
     code = """
 import sys, numpy as np, mojoview as mv
-touch = mv.load(sys.argv[1]).touch
+touch = mv.load([sys.argv[1]]).touch
 assert touch(np.zeros((2, 2)), 1, 1) is None
 try:
     touch(np.zeros((2, 2)), 5, 0)
 except IndexError as error:
     print(type(error).__name__, error.index)
 """
+    file = compiled("outcomes").path
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("KernelIndexError 5\n", "", 0)

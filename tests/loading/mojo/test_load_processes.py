@@ -1,4 +1,4 @@
-"""`load` among processes: one compiles, the others wait; whoever is killed leaves nothing behind."""
+"""`load` in several processes: one compiles, the others wait; killed processes leave no files."""
 
 import fcntl
 import os
@@ -115,7 +115,7 @@ def test_waiting_for_another_process_has_its_timeout(fake):
     assert fake.left_over() == []
 
 
-def test_a_killed_process_holds_nobody_up_and_is_cleaned_up_after(fake):
+def test_files_of_a_killed_process_block_no_other_process(fake):
     fake.mode("hang")
     process = start(fake.source)
     until(lambda: sum(line.startswith("child") for line in fake.lines) == 3)
@@ -129,7 +129,7 @@ def test_a_killed_process_holds_nobody_up_and_is_cleaned_up_after(fake):
     assert fake.left_over() == []
 
 
-def test_lock_is_free_again_though_a_child_was_forked_meanwhile(fake):
+def test_lock_is_released_although_a_child_shares_it(fake):
     store, path, entered = cache.Cache.open(fake.cache), fake.cache / "k.lock", threading.Event()
 
     def wait():
@@ -149,7 +149,7 @@ def test_lock_is_free_again_though_a_child_was_forked_meanwhile(fake):
     thread.join()
 
 
-def test_lock_on_a_file_that_has_been_removed_is_worth_nothing(fake):
+def test_lock_on_a_removed_file_is_not_a_lock(fake):
     store, entered = cache.Cache.open(fake.cache), threading.Event()
     path = fake.cache / "k.lock"
 

@@ -1,4 +1,4 @@
-"""The page about the Mojo library: it names everything public, and its examples compile and are right."""
+"""The page about the Mojo library: it names everything public, and its examples compile and give correct results."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The magics in a real IPython shell, and the notebook of the documentation run from the first cell to the last."""
+"""The magics in an IPython shell, and the notebook of the documentation."""
 
 import json
 import subprocess
@@ -177,6 +177,7 @@ def test_seconds_in_words(value, words):
 
 # ---- the notebook
 @pytest.mark.mojo
+@pytest.mark.slow  # starts Jupyter and compiles its cells
 def test_the_notebook_runs(mojo_cache, tmp_path):
     """In a process of its own, as Jupyter does; its cells hold their own assertions."""
     for package in ("nbclient", "ipykernel"):

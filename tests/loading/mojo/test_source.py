@@ -189,7 +189,7 @@ def test_content_does_not_change_with_what_does_not_count(tmp_path):
     assert hashed(tmp_path / "one") == hashed(tmp_path / "two")
 
 
-def test_content_of_search_directories_relative_imports_and_circles(tmp_path):
+def test_content_of_search_directories_and_relative_imports(tmp_path):
     tree(
         tmp_path,
         src__main_mojo="import shared\nfrom .beside import x\nfrom ..above import y",

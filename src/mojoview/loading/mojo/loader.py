@@ -168,7 +168,7 @@ def _compiled(
         if cache:
             try:
                 stack.enter_context(cache.lock(key, timeout))
-                if (module := _cached(cache, key, build)) is not None:  # compiled by another process meanwhile
+                if (module := _cached(cache, key, build)) is not None:  # compiled by another process
                     return module
                 work = stack.enter_context(cache.scratch(key))
             except OSError as error:

@@ -1,4 +1,4 @@
-"""mojoview for authors of Mojo kernels: array arguments that live in NumPy's and pandas' own memory.
+"""mojoview for authors of Mojo kernels: array arguments in the memory of NumPy and pandas.
 
     from mojoview import E_SHAPE, OK, In, Out, Status
 
@@ -11,9 +11,9 @@
         return OK
 
 The caller, `mojoview.load`, has checked dtype, dimensions, alignment, writability and overlap before the kernel runs.
-Sizes that must agree with each other are for the kernel to compare. Nothing here needs a run-time library.
+The kernel compares sizes that must agree. Nothing here needs a runtime library.
 
-`mojoview.math` has vector math, `mojoview.reductions` sums, means, variances and extremes, `mojoview.atomics` atomic access.
+`mojoview.math`: vector math; `mojoview.reductions`: sums, means, variances and extremes; `mojoview.atomics`: atomic access.
 """
 from .arrays import ArrayArgument, In, InOut, Out, Writable
 from .chunks import Chunk, Chunks, share_of

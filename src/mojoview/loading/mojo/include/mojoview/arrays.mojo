@@ -1,6 +1,6 @@
-"""Typed array arguments: structs around one pointer to a descriptor, so that C passes them like the pointer.
+"""Typed array arguments: structs of one pointer to a descriptor, which C passes like the pointer.
 
-`In` is read, `InOut` is updated, `Out` is overwritten. The traits hold what they share.
+`In` is an input, `InOut` is updated, `Out` is overwritten. The traits have their common methods.
 """
 from std.memory import Pointer
 from std.reflection import reflect
@@ -22,7 +22,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def desc(self) -> DescPointer:
-        """The descriptor itself, for what has no method here."""
+        """The descriptor, for fields without a method here."""
         check_layout()
         comptime assert 1 <= Self.rank and Self.rank <= MAX_NDIM, "an array argument has 1 to 8 dimensions"
         return self._pointer()
@@ -57,7 +57,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def is_contiguous(self) -> Bool:
-        """Whether the elements lie side by side, last axis fastest."""
+        """Whether the elements are contiguous, in C order."""
         return self.desc()[].flags & C_CONTIGUOUS != 0
 
     @always_inline
@@ -84,19 +84,19 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def load[width: SIMDLength](self, i: Int) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, …, whatever the stride."""
+        """Elements i, i + 1, …, with any stride."""
         return load_strided[width](self._element(i), Int(self.desc()[].stride[0]))
 
     @always_inline
     def load[width: SIMDLength](self, i: Int, j: Int) -> SIMD[Self.dtype, width]:
-        """Elements j, j + 1, … of row i, whatever the stride."""
+        """Elements j, j + 1, … of row i, with any stride."""
         return load_strided[width](self._element(i, j), Int(self.desc()[].stride[1]))
 
     @always_inline
     def load_part[
         width: SIMDLength
     ](self, i: Int, count: Int, fill: Scalar[Self.dtype] = 0) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, … i + count - 1, and `fill` in the lanes that are left."""
+        """Elements i, i + 1, … i + count - 1, and `fill` in the other lanes."""
         return self.line().load_part[width](i, count, fill)
 
     @always_inline
@@ -117,7 +117,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def missing(self, i: Int) -> Bool:
-        """Whether element i is masked out."""
+        """Whether element i is missing."""
         comptime assert Self.takes_mask, "declare the argument In[dtype, masked=True] to take arrays with missing values"
         comptime assert Self.rank == 1, "one index needs a 1-D array argument"
         ref d = self.desc()[]
@@ -130,7 +130,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def missing(self, i: Int, j: Int) -> Bool:
-        """Whether element (i, j) is masked out; two dimensions have byte masks only."""
+        """Whether element (i, j) is missing; in two dimensions, masks are bytes."""
         comptime assert Self.takes_mask, "declare the argument In[dtype, 2, masked=True] to take arrays with missing values"
         comptime assert Self.rank == 2, "two indices need a 2-D array argument: In[dtype, 2]"
         ref d = self.desc()[]
@@ -142,24 +142,24 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def get(self, i: Int) -> Scalar[Self.dtype]:
-        """Element i, as x[i] is."""
+        """Element i, as x[i]."""
         return self._element(i)[]
 
     @always_inline
     def get_lanes[width: SIMDLength](self, i: Int, count: Int) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, … i + count - 1, and 0 in the lanes that are left."""
+        """Elements i, i + 1, … i + count - 1, and 0 in the other lanes."""
         return self.load[width](i) if count >= Int(width) else self.load_part[width](i, count)
 
     @always_inline
     def is_missing(self, i: Int) -> Bool:
-        """Whether element i is masked out; False where the argument takes no mask."""
+        """Whether element i is missing; False if the argument takes no masks."""
         comptime if Self.takes_mask:
             return self.missing(i)
         return False
 
     @always_inline
     def missing_lanes[width: SIMDLength](self, i: Int) -> SIMD[DType.bool, width]:
-        """Whether elements i, i + 1, … are masked out."""
+        """Whether elements i, i + 1, … are missing."""
         var lanes = SIMD[DType.bool, width](fill=False)
         comptime for k in range(Int(width)):
             lanes[k] = self.missing(i + k)
@@ -167,7 +167,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
 
     @always_inline
     def missing_count(self) -> Int:
-        """How many elements of a 1-D array are masked out."""
+        """Number of missing elements of a 1-D array."""
         var count = 0
         if self.desc()[].flags & HAS_MASK != 0:
             for i in range(self.size()):
@@ -188,12 +188,12 @@ trait Writable(ArrayArgument):
 
     @always_inline
     def store[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width]):
-        """Writes elements i, i + 1, …, whatever the stride."""
+        """Writes elements i, i + 1, …, with any stride."""
         store_strided(self._element(i), Int(self.desc()[].stride[0]), value)
 
     @always_inline
     def store[width: SIMDLength, //](self, i: Int, j: Int, value: SIMD[Self.dtype, width]):
-        """Writes elements j, j + 1, … of row i, whatever the stride."""
+        """Writes elements j, j + 1, … of row i, with any stride."""
         store_strided(self._element(i, j), Int(self.desc()[].stride[1]), value)
 
     @always_inline
@@ -246,7 +246,7 @@ struct InOut[dt: DType, ndim: Int = 1, *, masked: Bool = False](Writable, Writab
 
 
 struct Out[dt: DType, ndim: Int = 1](Writable, WritableElements):
-    """An array that the kernel overwrites: what it holds before that means nothing."""
+    """An array that the kernel overwrites: its previous contents are undefined."""
 
     comptime dtype = Self.dt
     comptime rank = Self.ndim
@@ -266,5 +266,5 @@ def _byte(address: UInt64, offset: Int) -> UInt8:
 
 @always_inline
 def _extent(desc: DescPointer, field: Int, axis: Int) -> Int:
-    # address arithmetic: a run-time index into Array brings the bounds check and with it Mojo's run-time library
+    # Address arithmetic: a runtime index into Array has a bounds check, which needs Mojo's runtime library.
     return Int(Pointer[Int64, ImmutAnyOrigin](unsafe_from_address=Int(desc) + field)[unsafe_offset=axis])

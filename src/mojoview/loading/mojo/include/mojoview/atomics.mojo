@@ -1,7 +1,7 @@
 """Atomic access to single elements, for kernels that several threads or processes run on one array.
 
-Every function takes the memory order as a parameter; without one it is sequentially consistent. The elements are aligned:
-the caller has seen to it. Counters of 8 to 64 bits; additions to floats are a loop of compare and exchange.
+Every function takes the memory order as a parameter; the default is sequential consistency. The caller has checked the
+alignment of the elements. Integers of 8 to 64 bits; additions to floats are a loop of compare and exchange.
 """
 from std.atomic import Atomic, Ordering, fence
 
@@ -24,7 +24,7 @@ def store[A: Writable, //, order: Ordering = Ordering.SEQUENTIAL](x: A, i: Int, 
 def fetch_add[
     A: Writable, //, order: Ordering = Ordering.SEQUENTIAL
 ](x: A, i: Int, value: Scalar[A.dtype]) -> Scalar[A.dtype]:
-    """Adds to element i, and returns what it was before; integers wrap around."""
+    """Adds to element i, and returns its previous value; integers wrap around."""
     return Atomic[Scalar[A.dtype]].fetch_add[ordering=order](x._element(i), value)
 
 
@@ -32,7 +32,7 @@ def fetch_add[
 def compare_exchange[
     A: Writable, //, order: Ordering = Ordering.SEQUENTIAL, failure_order: Ordering = Ordering.SEQUENTIAL
 ](x: A, i: Int, mut expected: Scalar[A.dtype], desired: Scalar[A.dtype]) -> Bool:
-    """Writes `desired` where element i is `expected`; otherwise puts what it is into `expected` and returns False."""
+    """Writes `desired` if element i is `expected`; otherwise writes element i to `expected` and returns False."""
     return Atomic[Scalar[A.dtype]].compare_exchange[success_ordering=order, failure_ordering=failure_order](
         x._element(i), expected, desired
     )

@@ -1,4 +1,4 @@
-"""Long loops in pieces: for accumulators that stay short, for caches, and for several threads or processes at one array."""
+"""Long loops in chunks: for short accumulators, for caches, and for threads or processes that share an array."""
 
 
 struct Chunk(Sized, TrivialRegisterPassable):
@@ -30,7 +30,7 @@ struct Chunks(Sized, TrivialRegisterPassable):
 
     @always_inline
     def __init__(out self, count: Int, size: Int):
-        """A size below 1 is taken for 1, a count below 0 for 0."""
+        """A size below 1 counts as 1, a count below 0 as 0."""
         self.count = max(count, 0)
         self.size = max(size, 1)
 
@@ -49,7 +49,8 @@ struct Chunks(Sized, TrivialRegisterPassable):
 def share_of(count: Int, parts: Int, k: Int, multiple: Int = 1) -> Chunk:
     """The k-th of `parts` nearly equal shares of `count` elements.
 
-    Every share but the last ends at a multiple of `multiple`: give the elements of a cache line, and no two parts write to one.
+    Every share but the last ends at a multiple of `multiple`: with the number of elements in a cache line, no two parts
+    write to the same line.
     """
     var units = count // multiple + (1 if count % multiple != 0 else 0)
     var each = units // parts

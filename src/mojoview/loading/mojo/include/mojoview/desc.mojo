@@ -1,4 +1,4 @@
-"""The descriptor of one array, as `abi.h` lays it out."""
+"""The descriptor of an array, with the layout of `abi.h`."""
 from std.collections import Array
 from std.memory import Pointer
 from std.reflection import reflect
@@ -13,7 +13,7 @@ comptime F_CONTIGUOUS = UInt64(1) << 2
 comptime ALIGNED = UInt64(1) << 3
 comptime HAS_MASK = UInt64(1) << 4
 comptime MASK_BITS = UInt64(1) << 5  # clear: one byte an element, nonzero = missing; set: LSB bitmap, 1 = valid
-comptime BYTE_STRIDES = UInt64(1) << 6  # a byte stride is no multiple of the item size: `stride` means nothing
+comptime BYTE_STRIDES = UInt64(1) << 6  # a byte stride is not a multiple of the item size: `stride` is meaningless
 comptime SWAPPED = UInt64(1) << 7
 
 comptime DescPointer = Pointer[Desc, MutUntrackedOrigin]
@@ -21,9 +21,9 @@ comptime DescPointer = Pointer[Desc, MutUntrackedOrigin]
 
 @align(64)
 struct Desc(Movable):
-    """What `abi.h` calls mv_desc: 256 bytes, 64-byte aligned."""
+    """`mv_desc` of `abi.h`: 256 bytes, 64-byte aligned."""
 
-    # the first line: all that a 1-D kernel needs
+    # First cache line: sufficient for 1-D kernels.
     var data: UInt64
     var size: Int64
     var stride: Array[Int64, 2]  # in elements; 1-D: slot 0; 2-D: rows, columns
@@ -36,7 +36,7 @@ struct Desc(Movable):
     var itemsize: UInt32
     var struct_bytes: UInt16
     var abi_version: UInt16
-    # the general case
+    # General case.
     var shape: Array[Int64, MAX_NDIM]
     var strides: Array[Int64, MAX_NDIM]  # in bytes
     var mask: UInt64
@@ -49,7 +49,7 @@ struct Desc(Movable):
 
 @always_inline
 def check_layout():
-    """Holds `Desc` to the ABI. The compiler looks at it only where exported code reaches it, so every access calls it."""
+    """Checks `Desc` against the ABI. The compiler evaluates only code that exports reach, so every access calls it."""
     comptime r = reflect[Desc]
     comptime assert size_of[Desc]() == 256, "Desc: size"
     comptime assert align_of[Desc]() == 64, "Desc: alignment"

@@ -1,28 +1,28 @@
-"""Elements at equal distances: a 1-D array, a row or a column of a table."""
+"""Lines: a 1-D array, a row or a column of a table, as elements with a constant stride."""
 from std.memory import Pointer
 
 
 trait Elements(Sized, TrivialRegisterPassable):
-    """A sequence of `Scalar[dtype]`: a 1-D array argument or a line of a table. Reductions and loops take any."""
+    """A sequence of `Scalar[dtype]`: a 1-D array argument or a line of a table, for generic functions."""
 
     comptime dtype: DType
     comptime takes_mask: Bool
     comptime writable: Bool
 
     def line(self) -> Line[Self.dtype, Self.writable]:
-        """The elements without what is known of their array."""
+        """The elements as a `Line`, without the descriptor of their array."""
         ...
 
     def get(self, i: Int) -> Scalar[Self.dtype]:
-        """Element i, as x[i] is."""
+        """Element i, as x[i]."""
         ...
 
     def get_lanes[width: SIMDLength](self, i: Int, count: Int) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, … i + count - 1, and 0 in the lanes that are left."""
+        """Elements i, i + 1, … i + count - 1, and 0 in the other lanes."""
         ...
 
     def is_missing(self, i: Int) -> Bool:
-        """Whether element i is masked out."""
+        """Whether element i is missing."""
         ...
 
 
@@ -35,7 +35,7 @@ trait WritableElements(Elements):
 
 
 struct Line[dt: DType, writes: Bool](WritableElements):
-    """Elements at equal distances, without mask; it borrows the array that it was taken from."""
+    """Elements with a constant stride, without mask; a reference to an array, valid as long as that."""
 
     comptime dtype = Self.dt
     comptime writable = Self.writes
@@ -57,17 +57,17 @@ struct Line[dt: DType, writes: Bool](WritableElements):
 
     @always_inline
     def line(self) -> Self:
-        """Itself."""
+        """The line itself."""
         return self
 
     @always_inline
     def stride(self) -> Int:
-        """Elements of memory from one to the next."""
+        """Distance of consecutive elements, in elements."""
         return self._stride
 
     @always_inline
     def slice(self, start: Int, stop: Int) -> Self:
-        """Elements start to stop - 1."""
+        """Elements `start` to `stop` - 1."""
         return {self._at(start), stop - start, self._stride}
 
     @always_inline
@@ -80,12 +80,12 @@ struct Line[dt: DType, writes: Bool](WritableElements):
 
     @always_inline
     def get(self, i: Int) -> Scalar[Self.dtype]:
-        """Element i, as x[i] is."""
+        """Element i, as x[i]."""
         return self._at(i)[]
 
     @always_inline
     def get_lanes[width: SIMDLength](self, i: Int, count: Int) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, … i + count - 1, and 0 in the lanes that are left."""
+        """Elements i, i + 1, … i + count - 1, and 0 in the other lanes."""
         return self.load[width](i) if count >= Int(width) else self.load_part[width](i, count)
 
     @always_inline
@@ -108,12 +108,12 @@ struct Line[dt: DType, writes: Bool](WritableElements):
 
     @always_inline
     def load[width: SIMDLength](self, i: Int) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, …, whatever the stride."""
+        """Elements i, i + 1, …, with any stride."""
         return load_strided[width](self._at(i), self._stride)
 
     @always_inline
     def load_part[width: SIMDLength](self, i: Int, count: Int, fill: Scalar[Self.dtype] = 0) -> SIMD[Self.dtype, width]:
-        """Elements i, i + 1, … i + count - 1, and `fill` in the lanes that are left."""
+        """Elements i, i + 1, … i + count - 1, and `fill` in the other lanes."""
         var lanes = SIMD[Self.dtype, width](fill)
         comptime for k in range(Int(width)):
             if k < count:
@@ -122,7 +122,7 @@ struct Line[dt: DType, writes: Bool](WritableElements):
 
     @always_inline
     def store[width: SIMDLength, //](self, i: Int, value: SIMD[Self.dtype, width]):
-        """Writes elements i, i + 1, …, whatever the stride."""
+        """Writes elements i, i + 1, …, with any stride."""
         comptime assert Self.writable, "what an In gives is read-only"
         store_strided(self._at(i), self._stride, value)
 
@@ -156,5 +156,5 @@ def store_strided[
     if stride == 1:
         first.unsafe_store(value)
     else:
-        comptime for k in range(Int(width)):  # the compiler's own strided store does not compile at -O0
+        comptime for k in range(Int(width)):  # strided_store of the standard library does not compile at -O0
             first[unsafe_offset = k * stride] = value[k]

@@ -1,4 +1,4 @@
-"""Elementwise loops over vectors, the last of which may be a part of one."""
+"""Elementwise loops over vectors, with a partial vector at the end."""
 from std.sys import simd_width_of
 
 from .lines import Elements, WritableElements
@@ -9,9 +9,9 @@ from .status import E_SHAPE, OK, Status
 def apply[
     X: Elements, Y: WritableElements, //, f: def[dt: DType, w: SIMDLength, //](SIMD[dt, w]) thin -> SIMD[dt, w]
 ](x: X, y: Y) -> Status:
-    """y[i] = f(x[i]) for elements of one dtype; E_SHAPE where their lengths differ.
+    """y[i] = f(x[i]) for elements of one dtype; E_SHAPE if their lengths differ.
 
-    `f` is a function of any dtype and width, as those of `mojoview.math` are.
+    `f` is a function for any dtype and width, such as those of `mojoview.math`.
     """
     comptime assert X.dtype == Y.dtype, "apply: the arrays have different dtypes"
     comptime w = simd_width_of[X.dtype]()
@@ -21,7 +21,7 @@ def apply[
     if n != len(b):
         return E_SHAPE
     var i = 0
-    if a.stride() == 1 and b.stride() == 1:  # asked once
+    if a.stride() == 1 and b.stride() == 1:  # checked once
         while i + w <= n:
             b.store(i, f(a.load[w](i)).cast[Y.dtype]())
             i += w
@@ -39,7 +39,7 @@ def apply[
     //,
     f: def[dt: DType, w: SIMDLength, //](SIMD[dt, w], SIMD[dt, w]) thin -> SIMD[dt, w],
 ](x: X, y: Y, z: Z) -> Status:
-    """z[i] = f(x[i], y[i]) for elements of one dtype; E_SHAPE where their lengths differ."""
+    """z[i] = f(x[i], y[i]) for elements of one dtype; E_SHAPE if their lengths differ."""
     comptime assert X.dtype == Y.dtype and Y.dtype == Z.dtype, "apply: the arrays have different dtypes"
     comptime w = simd_width_of[X.dtype]()
     var a = x.line()
@@ -49,7 +49,7 @@ def apply[
     if n != len(b) or n != len(c):
         return E_SHAPE
     var i = 0
-    if a.stride() == 1 and b.stride() == 1 and c.stride() == 1:  # asked once
+    if a.stride() == 1 and b.stride() == 1 and c.stride() == 1:  # checked once
         while i + w <= n:
             c.store(i, f(a.load[w](i), b.load[w](i).cast[X.dtype]()).cast[Z.dtype]())
             i += w

@@ -1,7 +1,7 @@
-"""Sums, means, variances, extremes of 1-D array arguments and of the lines of tables.
+"""Sums, means, variances and extremes of 1-D array arguments and of lines of tables.
 
-What float arrays sum to is kept with what every addition loses (Neumaier 1974), in vectors; integers add up in 64 bits and wrap
-around. Missing elements of `masked=True` arguments do not count.
+Sums of floats are compensated (Neumaier 1974) and use vectors; integers are added in 64 bits and wrap around. Missing elements
+of `masked=True` arguments are skipped.
 """
 from std.sys import simd_width_of
 
@@ -11,7 +11,7 @@ from .math.types import NAN
 
 
 struct CompensatedSum[w: SIMDLength = 1](TrivialRegisterPassable):
-    """A running sum of float64, and beside it what its additions lose (Neumaier 1974)."""
+    """A running sum of float64 with its rounding errors (Neumaier 1974)."""
 
     var sum: Lanes[Self.w]
     var lost: Lanes[Self.w]
@@ -30,14 +30,14 @@ struct CompensatedSum[w: SIMDLength = 1](TrivialRegisterPassable):
 
     @always_inline
     def add_product(mut self, x: Lanes[Self.w], y: Lanes[Self.w]):
-        """Adds x * y, and what that product loses (Ogita, Rump and Oishi 2005)."""
+        """Adds x * y and the rounding error of the product (Ogita, Rump and Oishi 2005)."""
         var p = two_product(x, y)
         self.add(p.hi)
         self.lost += p.lo
 
     @always_inline
     def total(self) -> Float64:
-        """The sum over all lanes, inf and NaN as plain addition gives them."""
+        """The sum over all lanes; inf and NaN as in plain addition."""
         var all = CompensatedSum[1]()
         comptime for k in range(Int(Self.w)):
             all.add(self.sum[k])
@@ -48,7 +48,7 @@ struct CompensatedSum[w: SIMDLength = 1](TrivialRegisterPassable):
 
 
 struct Moments(TrivialRegisterPassable):
-    """Count, mean and sum of squared deviations of numbers that come one by one (Welford 1962)."""
+    """Count, mean and sum of squared deviations, updated one number at a time (Welford 1962)."""
 
     var count: Int
     var mean: Float64
@@ -62,7 +62,7 @@ struct Moments(TrivialRegisterPassable):
 
     @always_inline
     def add(mut self, value: Float64):
-        """Takes one number more."""
+        """Adds a number."""
         self.count += 1
         var step = value - self.mean
         self.mean += step / Float64(self.count)
@@ -70,7 +70,7 @@ struct Moments(TrivialRegisterPassable):
 
     @always_inline
     def merge(mut self, other: Moments):
-        """Takes all the numbers that another one has seen (Chan, Golub and LeVeque 1983)."""
+        """Adds all numbers of another `Moments` (Chan, Golub and LeVeque 1983)."""
         if other.count == 0:
             return
         var count = self.count + other.count
@@ -82,12 +82,12 @@ struct Moments(TrivialRegisterPassable):
 
     @always_inline
     def variance(self, ddof: Int = 1) -> Float64:
-        """Sum of squared deviations over count - ddof; NaN where that is not positive."""
+        """Sum of squared deviations divided by count - ddof; NaN unless that is positive."""
         return self.squares / Float64(self.count - ddof) if self.count > ddof else NAN
 
 
 struct Extreme[dt: DType](TrivialRegisterPassable):
-    """A smallest or largest element and where it is; index -1 where there is none."""
+    """A smallest or largest element and its index; index -1 if there are no elements."""
 
     var value: Scalar[Self.dt]
     var index: Int
@@ -120,7 +120,7 @@ def sum[A: Elements, //, into: DType = DType.float64](x: A) -> Scalar[into]:
 
 
 def pairwise_sum[A: Elements, //](x: A) -> Float64:
-    """The sum of floats by halves: as fast as a plain loop, with an error that grows as the logarithm of the length."""
+    """The pairwise sum of floats: as fast as a plain loop; the error grows with the logarithm of the length."""
     comptime assert A.dtype.is_floating_point(), "pairwise_sum is for floats: sum() is exact for integers"
     return _pairwise(x, 0, len(x))
 
@@ -130,7 +130,7 @@ def _pairwise[A: Elements, //](x: A, start: Int, stop: Int) -> Float64:
     comptime BLOCK = 32 * w
     var n = stop - start
     if n > BLOCK:
-        # halves end at whole vectors
+        # Halves end at whole vectors.
         var half = start + n // (2 * w) * w
         return _pairwise(x, start, half) + _pairwise(x, half, stop)
     var sums = Lanes[w](0)
@@ -142,7 +142,7 @@ def _pairwise[A: Elements, //](x: A, start: Int, stop: Int) -> Float64:
 
 
 def dot[A: Elements, B: Elements, //](x: A, y: B) -> Float64:
-    """The sum of x[i] * y[i] for floats, as if in twice the precision; the shorter decides. Masks are not looked at."""
+    """The sum of x[i] * y[i] for floats, as if in twice the precision, up to the shorter length; masks are ignored."""
     comptime assert A.dtype.is_floating_point() and B.dtype.is_floating_point(), "dot is for floats"
     comptime w = simd_width_of[DType.float64]()
     var n = min(len(x), len(y))
@@ -157,7 +157,7 @@ def dot[A: Elements, B: Elements, //](x: A, y: B) -> Float64:
 
 
 def count[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Int:
-    """How many elements count: those that are not missing, and not NaN where NaN is skipped."""
+    """Number of elements that are not missing and, with `skip_nan`, not NaN."""
     var n = len(x)
     comptime if A.takes_mask or (skip_nan and A.dtype.is_floating_point()):
         var found = 0
@@ -199,7 +199,7 @@ def moments[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Moments:
 
 
 def mean[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Float64:
-    """The arithmetic mean of the elements; NaN where nothing counts."""
+    """The arithmetic mean of the elements; NaN if there are none."""
     comptime w = simd_width_of[DType.float64]()
     var n = len(x)
     var sums = CompensatedSum[w]()
@@ -212,20 +212,20 @@ def mean[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Float64:
 
 
 def variance[A: Elements, //, *, skip_nan: Bool = False](x: A, ddof: Int = 1) -> Float64:
-    """The variance of the elements; NaN where no more than `ddof` elements count."""
+    """The variance of the elements; NaN unless there are more than `ddof`."""
     return moments[skip_nan=skip_nan](x).variance(ddof)
 
 
 def smallest[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
-    """The smallest element of the elements and the first place where it stands.
+    """The smallest element and the index of its first occurrence.
 
-    The first NaN wins, as in numpy.min, unless NaN is skipped, as in numpy.nanmin. Both zeros are equal.
+    The result is the first NaN, as in numpy.min, unless NaN is skipped, as in numpy.nanmin. Both zeros are equal.
     """
     return _extreme[False, skip_nan](x)
 
 
 def largest[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Extreme[A.dtype]:
-    """The largest element of the elements and the first place where it stands; NaN as in `smallest`."""
+    """The largest element and the index of its first occurrence; NaN as in `smallest`."""
     return _extreme[True, skip_nan](x)
 
 
@@ -235,7 +235,7 @@ def _extreme[A: Elements, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.d
     var best = Extreme[A.dtype](0, -1)
     var i = 0
     comptime if not A.takes_mask:
-        # vectors for the value, then a search for the place; min and max let a NaN lose
+        # Vectors find the value, then a search finds its index; min and max ignore NaN.
         comptime w = simd_width_of[A.dtype]()
         if n >= 2 * w:
             var lanes = x.get_lanes[w](0, w)
@@ -243,13 +243,13 @@ def _extreme[A: Elements, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.d
                 var v = x.get_lanes[w](i, w)
                 comptime if A.dtype.is_floating_point() and not skip_nan:
                     if not v.eq(v).reduce_and():
-                        break  # the first NaN is what comes out
+                        break  # the first NaN is the result
                 lanes = max(lanes, v) if upward else min(lanes, v)
                 i += w
             var value = lanes.reduce_max() if upward else lanes.reduce_min()
             best = {value, _first(x, value, i)}
             if best.index >= 0:
-                best.value = x.get(best.index)  # of two zeros the one that stands there
+                best.value = x.get(best.index)  # the sign of a zero is that of the element
     while i < n:
         if _counts[skip_nan](x, i):
             var value = x.get(i)
@@ -263,7 +263,7 @@ def _extreme[A: Elements, //, upward: Bool, skip_nan: Bool](x: A) -> Extreme[A.d
 
 
 def _first[A: Elements, //](x: A, value: Scalar[A.dtype], stop: Int) -> Int:
-    """The first place below `stop`, a multiple of whole vectors, where the value stands; -1 for NaN."""
+    """Index of the first occurrence below `stop`, a multiple of the vector width; -1 for NaN."""
     comptime w = simd_width_of[A.dtype]()
     var i = 0
     while i < stop:

@@ -1,34 +1,34 @@
-"""What a kernel reports to its caller; the numbers are those of `abi.h`."""
+"""Status codes of kernels; the numbers are those of `abi.h`."""
 
 
 struct Status(TrivialRegisterPassable):
     """Success or a failure code, with the element at which the kernel failed.
 
-    One Int64, as the caller reads it: the code in the low byte, the element + 1 above it.
+    It is an Int64: the code in the low byte, the element + 1 above it.
     """
 
     var bits: Int64
 
     @always_inline
     def __init__(out self, code: Int):
-        """Holds `code`: 0 is success, 1 to 63 are mojoview's, 64 to 255 the kernel author's."""
+        """Holds `code`: 0 is success, 1 to 63 are mojoview's, 64 to 255 those of the kernel's author."""
         self.bits = Int64(code & 255)
 
     @always_inline
     def at(self, index: Int) -> Status:
-        """The same code, with the element at which it happened."""
+        """The same code, with the element that caused it."""
         var located = Status(self.code())
         located.bits |= (Int64(index) + 1) << 8
         return located
 
     @always_inline
     def code(self) -> Int:
-        """The code alone."""
+        """The code without the element."""
         return Int(self.bits & 255)
 
     @always_inline
     def failed(self) -> Bool:
-        """Whether it is anything but success."""
+        """Whether it is a failure."""
         return self.code() != 0
 
 
@@ -51,4 +51,4 @@ comptime E_INDEX = Status(15)
 comptime E_DIVIDE = Status(16)
 comptime E_EMPTY = Status(17)
 comptime E_INTERRUPTED = Status(18)
-comptime E_USER = 64  # the first code that is the kernel author's own: Status(E_USER + k)
+comptime E_USER = 64  # first code of the kernel's author: Status(E_USER + k)

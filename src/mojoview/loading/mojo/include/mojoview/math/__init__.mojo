@@ -2,7 +2,7 @@
 
     from mojoview.math import exp, log, sin
 
-No function needs a library. What each of them is off at most stands in the table of the documentation, which a test measures.
+No function needs a library. A table in the documentation has the largest error of each function, which a test measures.
 """
 from .angles import cos, sin, tan
 from .exponentials import cosh, exp, exp2, expm1, sinh, tanh

@@ -24,7 +24,7 @@ comptime TINY = 1e-9
 
 
 struct Reduced[w: SIMDLength](TrivialRegisterPassable):
-    """x = quadrant pi/2 + rest, with abs(rest) <= pi/4 and a little."""
+    """x = quadrant pi/2 + rest, with abs(rest) slightly above pi/4 at most."""
 
     var rest: Pair[Self.w]
     var quadrant: SIMD[DType.int64, Self.w]
@@ -72,7 +72,7 @@ def tan[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
 
 @always_inline
 def _kept[w: SIMDLength, //](result: Lanes[w], x: Lanes[w]) -> Lanes[w]:
-    """The argument itself where it is tiny, with the sign of its zero; NaN where it is not finite."""
+    """The argument itself if it is tiny, with the sign of its zero; NaN unless it is finite."""
     return abs(x).lt(TINY).select(x, result + (x - x))
 
 
@@ -140,7 +140,8 @@ def _reduced[w: SIMDLength, //](x: Lanes[w]) -> Reduced[w]:
 
 @no_inline
 def _payne_hanek(x: Float64) -> Reduced[1]:
-    """One number from 1e6 on, by 192 bits of 2/pi: what is left after the worst cancellation, 61 bits, makes a float64 and a half."""
+    """Reduces a number from 1e6 on with 192 bits of 2/pi: after the worst cancellation, 61 bits, 1.5 times the bits of a float64
+    remain."""
     # 64 zeros, then 2/pi
     var digits: Array[UInt64, 20] = [
         0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
@@ -152,7 +153,7 @@ def _payne_hanek(x: Float64) -> Reduced[1]:
     var exponent = Int((bits >> 52) & 2047)
     if exponent == 2047:
         return Reduced[1](Pair[1](0, 0), 0)
-    # abs(x) = m * 2**(exponent - 1075). Bits of 2/pi that make multiples of 4 turns fall away; `at` is the first that counts
+    # abs(x) = m * 2**(exponent - 1075). Bits of 2/pi that give multiples of 4 turns are dropped; `at` is the first that matters
     var m = ((bits & 0xFFFFFFFFFFFFF) | 0x10000000000000).cast[DType.uint128]()
     var at = exponent - 1075 + 62
     var word = Pointer(to=digits).unsafe_bitcast[UInt64]().unsafe_offset(at >> 6)

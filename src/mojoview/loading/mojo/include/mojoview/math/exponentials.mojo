@@ -15,7 +15,7 @@ comptime LN2_LO = 1.9082149292705877e-10
 # ln 2 to 106 bits
 comptime LN2 = 0.6931471805599453
 comptime LN2_REST = 2.3190468138462996e-17
-# 1.5 * 2**52: adding it rounds to an integer, which then stands in the low bits of the sum
+# 1.5 * 2**52: adding it rounds to an integer in the low bits of the sum
 comptime SHIFTER = 6755399441055744.0
 
 
@@ -40,7 +40,7 @@ def exp2[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
 
 @always_inline
 def expm1[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
-    """exp(x) - 1, also where x is small."""
+    """exp(x) - 1, accurate for small x."""
     var c = wide(x)
     var e = expm1_pair(c)
     var sum = (e.hi + e.lo) * 2.0
@@ -85,13 +85,13 @@ def tanh[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
 
 @always_inline
 def expm1_pair[w: SIMDLength, //](x: Lanes[w]) -> Pair[w]:
-    """Half of exp(x) - 1 as a sum of two numbers; the half, so that it overflows only where the result does."""
+    """Half of exp(x) - 1 as a sum of two numbers; the half overflows only if the result does."""
     var cut = _cut(min(max(x, Lanes[w](-80)), Lanes[w](710)))
     var r = cut.rest.hi
     var square = two_product(r, r)
     var tail = r * square.hi * _third(r) + (cut.rest.lo + cut.rest.lo * r) + 0.5 * square.lo
     var p = fast_two_sum(r, 0.5 * square.hi)
-    # s is half of 2**k, and s - 1/2 needs two numbers where k is large
+    # s is half of 2**k, and s - 1/2 needs two numbers for large k
     var s = _power(cut.k - 1.0)
     var one = two_sum(s, Lanes[w](-0.5))
     var sum = two_sum(one.hi, s * p.hi)
@@ -100,14 +100,14 @@ def expm1_pair[w: SIMDLength, //](x: Lanes[w]) -> Pair[w]:
 
 @always_inline
 def exp_of[w: SIMDLength, //](x: Lanes[w], scale: Float64 = 0) -> Lanes[w]:
-    """exp(x) * 2**scale; NaN comes out as a number."""
+    """exp(x) * 2**scale; NaN becomes a number."""
     var cut = _cut(x)
     return _scaled(_exp_of_rest(cut.rest), cut.k + scale)
 
 
 @always_inline
 def exp_of[w: SIMDLength, //](x: Pair[w]) -> Lanes[w]:
-    """exp(x.hi + x.lo); NaN comes out as a number."""
+    """exp(x.hi + x.lo); NaN becomes a number."""
     var cut = _cut(x.hi)
     return _scaled(_exp_of_rest(fast_two_sum(cut.rest.hi, cut.rest.lo + x.lo)), cut.k)
 
@@ -182,6 +182,6 @@ def _power[w: SIMDLength, //](k: Lanes[w]) -> Lanes[w]:
 
 @always_inline
 def _scaled[w: SIMDLength, //](p: Lanes[w], k: Lanes[w]) -> Lanes[w]:
-    """`p` times 2**k, in two steps: k goes past what one float64 exponent holds."""
+    """`p` times 2**k, in two steps: k exceeds the range of a float64 exponent."""
     var half = (k * 0.5 + SHIFTER) - SHIFTER
     return p * _power(half) * _power(k - half)

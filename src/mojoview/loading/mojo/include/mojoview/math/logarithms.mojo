@@ -45,11 +45,11 @@ def log[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
 
 @always_inline
 def log1p[dt: DType, w: SIMDLength, //](x: SIMD[dt, w]) -> SIMD[dt, w]:
-    """log(1 + x), also where x is small."""
+    """log(1 + x), accurate for small x."""
     var c = wide(x)
     var sum = two_sum(Lanes[w](1), c)
     var cut = Cut(sum.hi)
-    # what 1 + x lost in rounding, at the scale of f; beyond 2**64 it is nothing
+    # The rounding error of 1 + x, scaled as f; zero beyond 2**64.
     var lost = abs(cut.k).lt(64).select(sum.lo * _inverse_power(cut.k), Lanes[w](0))
     var f = fast_two_sum(cut.f, lost)
     var result = _edges(_log_1p(cut.k, f.hi, f.lo / (1.0 + f.hi)), 1.0 + c)
@@ -99,7 +99,7 @@ def _log_1p[w: SIMDLength, //](k: Lanes[w], f: Lanes[w], rest: Lanes[w]) -> Lane
     q = multiply_add(q, z, 0.2857142857145876)
     q = multiply_add(q, z, 0.39999999999999936)
     q = multiply_add(q, z, 0.6666666666666666)
-    # log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + z q), and f**2 / 2 is kept with what it lost in rounding
+    # log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + z q), and f**2 / 2 is kept with its rounding error
     var square = two_product(f, f)
     var half = 0.5 * square.hi
     var first = two_sum(k * LN2_HI, f)
@@ -139,7 +139,7 @@ def _inverse_power[w: SIMDLength, //](k: Lanes[w]) -> Lanes[w]:
 
 @always_inline
 def _edges[w: SIMDLength, //](result: Lanes[w], x: Lanes[w]) -> Lanes[w]:
-    """Puts in what a logarithm is at zero, below, at inf and NaN."""
+    """Sets the values of a logarithm at zero, below, at inf and NaN."""
     var finite = x.lt(INF).select(result, x)
     var positive = x.gt(0).select(finite, x.eq(0).select(Lanes[w](-INF), Lanes[w](NAN)))
     return x.eq(x).select(positive, x)

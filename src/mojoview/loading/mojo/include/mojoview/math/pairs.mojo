@@ -27,7 +27,7 @@ def two_sum[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
 
 @always_inline
 def fast_two_sum[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
-    """The exact sum of `a` and `b` where abs(a) >= abs(b) or a = 0 (Dekker)."""
+    """The exact sum of `a` and `b` if abs(a) >= abs(b) or a = 0 (Dekker)."""
     var s = a + b
     return {s, b - (s - a)}
 
@@ -37,10 +37,10 @@ comptime FUSED = not CompilationTarget.is_x86() or CompilationTarget.has_fma()
 
 @always_inline
 def multiply_add[w: SIMDLength, //](a: Lanes[w], b: Lanes[w], c: Lanes[w]) -> Lanes[w]:
-    """a * b + c, rounded once where the CPU can, for polynomials."""
+    """a * b + c, rounded once if the CPU supports it, for polynomials."""
     comptime if FUSED:
         return fma(a, b, c)
-    else:  # there fma would be a call into libm
+    else:  # fma would be a call of libm
         return a * b + c
 
 
@@ -62,7 +62,7 @@ def two_product[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
 
 @always_inline
 def add[w: SIMDLength, //](a: Pair[w], b: Pair[w]) -> Pair[w]:
-    """The sum, where abs(a) >= abs(b) or both have the same sign."""
+    """The sum, if abs(a) >= abs(b) or both have the same sign."""
     var s = two_sum(a.hi, b.hi)
     return fast_two_sum(s.hi, s.lo + (a.lo + b.lo))
 

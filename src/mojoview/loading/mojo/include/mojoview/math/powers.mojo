@@ -22,14 +22,14 @@ def pow[dt: DType, w: SIMDLength, //](x: SIMD[dt, w], y: SIMD[dt, w]) -> SIMD[dt
     var b = wide(x)
     var e = wide(y)
     var a = abs(b)
-    # beyond 1e20 every power of a number beside 1 is 0 or inf already
+    # Beyond 1e20 every power of a number other than 1 is 0 or inf.
     var c = min(max(e, L(-1e20)), L(1e20))
     var l = log_pair(a)
     var p = two_product(c, l.hi)
     var r = exp_of(Pair(p.hi, abs(p.hi).lt(1e4).select(p.lo + c * l.lo, L(0))))
     r = a.eq(0).select(e.lt(0).select(L(INF), L(0)), r)
     r = a.eq(INF).select(e.lt(0).select(L(0), L(INF)), r)
-    # a negative base: NaN for a broken exponent, -r for an odd one
+    # A negative base: NaN for a fractional exponent, -r for an odd one.
     var bits = bitcast[DType.int64, w](e)
     var exponent = ((bits >> 52) & 2047) - 1023
     var m = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000

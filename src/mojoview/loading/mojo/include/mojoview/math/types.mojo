@@ -1,4 +1,4 @@
-"""float32 and float64 in and out: all of it is computed in float64."""
+"""float32 and float64 arguments and results: everything is computed in float64."""
 from std.memory import bitcast
 from std.utils.numerics import inf, nan
 
@@ -23,7 +23,7 @@ def narrow[w: SIMDLength, //, dt: DType](x: Lanes[w]) -> SIMD[dt, w]:
 
 @always_inline
 def nan_kept[w: SIMDLength, //](result: Lanes[w], x: Lanes[w]) -> Lanes[w]:
-    """The result, or the argument where that is NaN."""
+    """The result, or the argument if that is NaN."""
     return x.eq(x).select(result, x)
 
 
