@@ -18,7 +18,7 @@ REPOSITORY = HERE.parents[1]
 SOURCES = HERE.parent / "mojo"
 ABI_H = (REPOSITORY / "src/mojoview/memory/abi.h").read_text()
 # Compiled to one library: most of the time of a compilation is the same for any source.
-TOGETHER = ("typed", "statuses", "columns", "own_struct", "reduced")
+TOGETHER = ("typed", "statuses", "columns", "own_struct", "reduced", "importing")
 SKIPPED = pytest.StashKey[int]()
 
 

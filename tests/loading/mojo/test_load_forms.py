@@ -167,17 +167,11 @@ def test_refusals_name_the_line_and_the_file(parcel):
 
 
 @pytest.mark.mojo
-def test_several_files_that_import_each_other(mojo_cache, tmp_path):
-    (tmp_path / "one").mkdir()
-    one, two = tmp_path / "one" / "first.mojo", tmp_path / "second.mojo"
-    one.write_text(ADD)
-    two.write_text(
-        'from first import add\n\n\n@export("thrice")\ndef thrice(a: Float64) abi("C") -> Float64:\n'
-        '    """Three times a."""\n    return add(add(a, a), a)\n'
-    )
-    module = mv.load([two, one], name="both")
-    assert (set(module), module.name, module.thrice(2), module.add(1, 2)) == ({"add", "thrice"}, "both", 6, 3)
-    assert module.thrice.__doc__ == "Three times a."
+def test_several_files_that_import_each_other(compiled):
+    module = compiled("importing")
+    assert {"thrice", "value_i32", "sum_columns"} <= set(module)
+    assert (module.thrice(2), module.value_i32(-5), module.thrice.__doc__) == (6, -5, "Three times a.")
+    assert (module.path, module.name) == (HERE / "typed.mojo", "typed")
 
 
 @pytest.mark.mojo
