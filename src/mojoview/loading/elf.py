@@ -113,7 +113,7 @@ def _checked(path: Path, read: Callable[[bytes], T]) -> T:
         raise KernelError(f"load(): {path.name} is a damaged ELF file ({error})") from error
 
 
-def _sections(data: bytes) -> list[Section]:
+def _sections(data: bytes | bytearray) -> list[Section]:
     (offset,) = struct.unpack_from("<Q", data, 40)
     size, count, _ = struct.unpack_from("<3H", data, 58)
     return [Section(*struct.unpack_from("<IIQQQQIIQQ", data, offset + i * size)) for i in range(count)]
@@ -143,7 +143,7 @@ def _read_symbols(data: bytes, symbols: Section, names: Section, elf: Elf) -> No
             elf.imports.add(_text(data, names, name))
 
 
-def _symbols(data: bytes, section: Section) -> Iterator[tuple[int, int, bool]]:
+def _symbols(data: bytes | bytearray, section: Section) -> Iterator[tuple[int, int, bool]]:
     """Yield (name, type and binding, whether defined) of the dynamic symbols; entry 0 is empty."""
     for at in range(section.start + SYMBOL.size, section.start + section.length, SYMBOL.size):
         name, info, _, index, _, _ = SYMBOL.unpack_from(data, at)
@@ -193,7 +193,9 @@ def _drop_entries(data: bytearray, sections: list[Section], dynamic: Section) ->
     return True
 
 
-def _name_offsets(data: bytes, sections: list[Section], table: int, dynamic: list[tuple[int, ...]]) -> set[int]:
+def _name_offsets(
+    data: bytes | bytearray, sections: list[Section], table: int, dynamic: list[tuple[int, ...]]
+) -> set[int]:
     """Return the file offsets of the names that the dynamic section and the symbols use."""
     begin = sections[table].start
     found = {begin + value for tag, value in dynamic if tag in (DT_NEEDED, DT_SONAME)}
