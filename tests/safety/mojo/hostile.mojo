@@ -1,4 +1,4 @@
-"""Mojo kernels that do what no kernel may."""
+"""Mojo kernels that do what a kernel must not."""
 from std.os import abort
 from mojoview import *
 

@@ -88,31 +88,18 @@ cdef tuple call_worker(
     With `retry`, return None if the worker died before it started the call.
     """
     cdef Argument copy
-    cdef _CallPlan plan
-    cdef Channel channel = worker.channel
-    cdef list copies = call.arguments if not call.masked else with_masks(call)
     cdef Py_ssize_t k
+    cdef list copies = call.arguments if not call.masked else with_masks(call)
     reference = reference_to(call.kernel)
-    plan = plan_for(worker, reference.key, call, copies, strict)
+    cdef _CallPlan plan = plan_for(worker, reference.key, call, copies, strict)
     for k in range(len(copies)):
         plan.windows[k][...] = (<Argument>copies[k]).array
     for guard in plan.guards:
         guard[:] = _GUARD_PATTERN
-    channel.memory.crash.failed_alloc = 0
-    started = channel.memory.crash.calls_started
-    try:
-        if not (plan.registered and limit is None and not call.options and channel.send(plan.number, call.scalars)):
-            new = None if reference.key in worker.kernels else reference
-            details = reference.key, new, plan.arrays, len(call.values), call.prepared, plan.layout.pages
-            worker.send_request(timeout, (plan.number, details, list(call.scalars), call.options, limit))
-        done, value = worker.receive_reply(timeout)
-    except TimeoutError:
-        raise timeout_error(call.kernel.name, timeout, worker.abort_and_report(), worker.output()) from None
-    except (EOFError, ConnectionError):
-        status, report = worker.wait_exit(), worker.crash_report()
-        if retry and channel.memory.crash.calls_started == started and report.signal == 0:
-            return None  # the worker died before starting: safe to retry
-        raise crash_error(call.kernel.name, status, report, worker.output(), copies, plan.layout, limit) from None
+    reply = exchange(worker, call, plan, reference, copies, timeout, limit, retry)
+    if reply is None:
+        return None
+    done, value = reply
     printed = worker.output()
     if printed:
         print(printed, end="", file=sys.stdout)
@@ -139,6 +126,29 @@ cdef tuple call_worker(
         if copy.writes:
             copy.array[...] = plan.windows[k]
     return True, value
+
+
+cdef object exchange(
+    object worker, BoundCall call, _CallPlan plan, object reference, list copies, object timeout, object limit,
+    bint retry
+):
+    """Send a call to the worker and return its reply; see `call_worker` for `retry`."""
+    cdef Channel channel = worker.channel
+    channel.memory.crash.failed_alloc = 0
+    started = channel.memory.crash.calls_started
+    try:
+        if not (plan.registered and limit is None and not call.options and channel.send(plan.number, call.scalars)):
+            new = None if reference.key in worker.kernels else reference
+            details = reference.key, new, plan.arrays, len(call.values), call.prepared, plan.layout.pages
+            worker.send_request(timeout, (plan.number, details, list(call.scalars), call.options, limit))
+        return worker.receive_reply(timeout)
+    except TimeoutError:
+        raise timeout_error(call.kernel.name, timeout, worker.abort_and_report(), worker.output()) from None
+    except (EOFError, ConnectionError):
+        status, report = worker.wait_exit(), worker.crash_report()
+        if retry and channel.memory.crash.calls_started == started and report.signal == 0:
+            return None  # the worker died before starting: safe to retry
+        raise crash_error(call.kernel.name, status, report, worker.output(), copies, plan.layout, limit) from None
 
 
 cdef list with_masks(BoundCall call):
