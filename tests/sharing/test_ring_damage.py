@@ -374,10 +374,10 @@ def test_threads_sharing_a_handle_get_busy(name):
                         faults.append(error)
 
         def take():
-            with ring.read(4, 0.001) as batch:
+            with ring.read(4, 0.0002) as batch:
                 got.extend(int(bytes(frame)) for frame in batch)
 
-        uses = [take, take, lambda: writer.write(b"7", timeout=0.001), lambda: writer.write(b"7", timeout=0.001)]
+        uses = [take, take, lambda: writer.write(b"7", timeout=0.0002), lambda: writer.write(b"7", timeout=0.0002)]
         threads = [threading.Thread(target=run, args=(use,)) for use in uses]
         for thread in threads:
             thread.start()

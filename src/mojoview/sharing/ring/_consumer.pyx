@@ -4,6 +4,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_AsLongAndOverflow
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -12,9 +13,7 @@ from posix.unistd cimport getpid
 from mojoview.memory._lease cimport Lease, lease_buffer
 from mojoview.sharing.ring._batch cimport Batch, make_batch, one_frame
 from mojoview.sharing.ring._flat cimport writable
-from mojoview.sharing.ring._handle cimport (
-    LOCK_CONSUMER, LOCK_SLOT, EventNotifier, Handle, RingMemory, copies, deadline_of, mv_notifier_arm, whole,
-)
+from mojoview.sharing.ring._handle cimport EventNotifier, Handle, RingMemory, copies, deadline_of, mv_notifier_arm
 from mojoview.sharing.ring._producer cimport matrix, without_objects
 from mojoview.sharing.ring.operations cimport *
 from mojoview.sharing.segment._segment cimport ByteLock
@@ -23,6 +22,7 @@ import collections
 
 import numpy as np
 
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import (
     AllocationError, ArgumentError, BrokenFrame, MojoViewError, NotOwnerError, PeerGone, ReadOnlyError, ShapeError,
 )
@@ -33,7 +33,6 @@ cdef enum:
     MAX_FRAMES = 1048576      # of one read
     MAX_COPY = 262144         # bytes that one read of a lossy ring copies, except for a single larger frame
     POLLS = 64                # looks before the GIL is released, one to three microseconds
-    ASK_INTERVAL_NS = 10000000
 
 
 @cython.final
@@ -79,7 +78,7 @@ cdef class Consumer:
         if copies(handle):
             if not handle.observer and not r.readonly:
                 for slot in range(MV_RING_SLOTS):
-                    lock = lock_byte(handle.segment, LOCK_SLOT + slot)
+                    lock = lock_byte(handle.segment, MV_LOCK_SLOT + slot)
                     if lock is not None:
                         mv_ring_assign_slot(r, slot, getpid())
                         break
@@ -91,7 +90,7 @@ cdef class Consumer:
             raise NotOwnerError(f"read: ring {handle.segment.name!r} is lossless, so reading consumes, and it is not "
                                 f"writable here; observe=True reads without consuming")
         else:
-            lock = lock_byte(handle.segment, LOCK_CONSUMER)
+            lock = lock_byte(handle.segment, MV_LOCK_CONSUMER)
             if lock is None:
                 raise NotOwnerError(f"read: ring {handle.segment.name!r} has a reader, process "
                                     f"{mv_ring_side_pid(r, MV_CONSUMER)}; mode 'broadcast' takes several")
@@ -164,7 +163,7 @@ cdef class Consumer:
         cdef mv_ring *r = handle.ring
         cdef uint64_t alive, now = mv_monotonic_ns(), before = r.pos
         cdef int rc
-        if mv_lossy_tail(r) == r.pos or now - handle.asked < ASK_INTERVAL_NS:
+        if mv_lossy_tail(r) == r.pos or now - handle.asked < MV_ASK_INTERVAL_NS:
             return MV_RING_GAP
         handle.asked = now
         mv_mpsc_measure_gap(r)
@@ -187,7 +186,7 @@ cdef class Consumer:
     cdef Batch read(self, object max, object timeout):
         """Return the next frames, empty when time is up or the ring has ended."""
         cdef uint64_t deadline = 1
-        cdef int most = <int>min(whole(max, "read(max)", 1), <uint64_t>MAX_FRAMES)
+        cdef int most = frame_limit(max)
         cdef Batch batch
         self.prepare("read")
         while True:
@@ -468,7 +467,7 @@ cdef class Consumer:
 
     cdef int seek(self, object seq) except -1:
         """Continue at the first frame whose number is at least `seq`."""
-        cdef uint64_t number = whole(seq, "seek(seq)")
+        cdef uint64_t number = check_int("seek()", "seq", seq, 0, 2**64 - 1)
         cdef mv_ring *r = self.prepare("seek")
         if not copies(self.handle):
             raise ArgumentError(f"seek: ring {self.handle.segment.name!r} is lossless; expected a recorder or a "
@@ -476,6 +475,15 @@ cdef class Consumer:
         self.pending = self.unread_batch = None
         self.parts.clear()
         mv_lossy_seek(r, number)
+
+
+cdef int frame_limit(object max) except -1:
+    """Return how many frames one read takes at most; small integers need no Python call."""
+    cdef int overflow = 0
+    cdef long number = PyLong_AsLongAndOverflow(max, &overflow) if isinstance(max, int) else 0
+    if not 0 < number <= MAX_FRAMES:
+        number = min(check_int("read()", "max", max, 1, 2**64 - 1), MAX_FRAMES)
+    return <int>number
 
 
 cdef Batch rest_of(Batch batch, int k):

@@ -15,12 +15,6 @@ cdef extern from "sharing/ring/eventfd.h" nogil:
     void mv_notifier_run(mv_notifier *n)
 
 
-cdef enum:  # bytes of the segment whose locks prove that a peer is alive
-    LOCK_PRODUCER = 2
-    LOCK_CONSUMER = 3
-    LOCK_SLOT = 16
-
-
 cdef class RingMemory:
     cdef mv_ring ring
     cdef Mapping mapping         # the memory that `ring` points into; regions, and so views, keep it mapped
@@ -80,6 +74,5 @@ cdef inline bint holds_producer(Handle handle) noexcept:
     return handle.producer is not None and handle.producer.lock.fd >= 0
 
 
-cpdef uint64_t whole(object value, str what, uint64_t least=*, uint64_t most=*) except? 0
 cdef int frame_type(object type) except -1
 cpdef uint64_t deadline_of(object timeout) except? 0

@@ -14,7 +14,6 @@ from posix.unistd cimport getpid
 from mojoview.sharing.ring.operations cimport *
 from mojoview.sharing.segment._segment cimport Segment
 
-import operator
 import os
 import threading
 
@@ -31,22 +30,6 @@ WAITS = {
     "event": MV_WAIT_EVENT,
 }
 CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
-cdef enum:
-    ASK_INTERVAL_NS = 10000000  # asking the kernel which peers are alive costs a system call
-
-
-cpdef uint64_t whole(object value, str what, uint64_t least=0, uint64_t most=UINT64_MAX) except? 0:
-    """whole(value, what, least=0, most=2**64 - 1)
-
-    Return an argument that counts something; `what` names it and its call.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not least <= number <= most:
-        raise ArgumentError(f"{what}: expected a whole number from {least} to {most}, got {value!r}")
-    return number
 
 
 cdef int frame_type(object type) except -1:
@@ -194,7 +177,7 @@ cdef class EventNotifier:
         self.notifier.ring = handle.memory.ring
         self.notifier.observer = handle.observer
         self.notifier.lock_fd = -1 if handle.ring.mode == MV_RING_MPSC else os.dup(handle.segment.fileno())
-        self.notifier.lock_byte = LOCK_PRODUCER
+        self.notifier.lock_byte = MV_LOCK_PRODUCER
         self.notifier.event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.thread = threading.Thread(target=self._run, name="mojoview-ring-notifier", daemon=True)
         self.thread.start()
@@ -283,10 +266,10 @@ cdef class Handle:
         if state == MV_SIDE_CLOSED:
             return True
         now = mv_monotonic_ns()
-        if now - self.asked < ASK_INTERVAL_NS:
+        if now - self.asked < MV_ASK_INTERVAL_NS:
             return False
         self.asked = now
-        if byte_locked(self.segment, LOCK_PRODUCER if side == MV_PRODUCER else LOCK_CONSUMER):
+        if byte_locked(self.segment, MV_LOCK_PRODUCER if side == MV_PRODUCER else MV_LOCK_CONSUMER):
             return False
         return mv_ring_side(r, side) != MV_SIDE_NONE
 
@@ -295,7 +278,7 @@ cdef class Handle:
         cdef uint64_t alive = 0
         cdef int slot
         for slot in range(MV_RING_SLOTS):
-            if mv_ring_slot_owner(self.ring, slot) and byte_locked(self.segment, LOCK_SLOT + slot):
+            if mv_ring_slot_owner(self.ring, slot) and byte_locked(self.segment, MV_LOCK_SLOT + slot):
                 alive |= <uint64_t>1 << slot
         return alive
 
@@ -305,7 +288,7 @@ cdef class Handle:
         cdef mv_ring *r = self.opened("wait_for_reader")
         if mv_ring_lossy(r):
             return self.alive_slots() != 0
-        return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, LOCK_CONSUMER)
+        return mv_ring_side(r, MV_CONSUMER) == MV_SIDE_ACTIVE and byte_locked(self.segment, MV_LOCK_CONSUMER)
 
     def counters(self):
         """counters()

@@ -9,14 +9,13 @@ from posix.unistd cimport getpid
 
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.sharing.ring._flat cimport readable
-from mojoview.sharing.ring._handle cimport (
-    LOCK_PRODUCER, LOCK_SLOT, Handle, deadline_of, frame_type, holds_producer, whole,
-)
+from mojoview.sharing.ring._handle cimport Handle, deadline_of, frame_type, holds_producer
 from mojoview.sharing.ring.operations cimport *
 from mojoview.views._view cimport View, make_view
 
 import numpy as np
 
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import (
     ArgumentError, Busy, DTypeError, ExportedError, LayoutError, MojoViewError, NotOwnerError, PeerGone, RingFull,
     ShapeError, WaitTimeout,
@@ -62,11 +61,11 @@ cdef class Producer:
             raise NotOwnerError(f"write: this handle only observes ring {handle.segment.name!r}")
         if r.mode == MV_RING_MPSC:
             for slot in range(MV_RING_SLOTS):
-                handle.producer = lock_byte(handle.segment, LOCK_SLOT + slot)
+                handle.producer = lock_byte(handle.segment, MV_LOCK_SLOT + slot)
                 if handle.producer is not None:
                     return mv_mpsc_acquire_slot(r, slot, getpid())
             raise Busy(f"write: all {MV_RING_SLOTS} producer slots of ring {handle.segment.name!r} are taken")
-        handle.producer = lock_byte(handle.segment, LOCK_PRODUCER)
+        handle.producer = lock_byte(handle.segment, MV_LOCK_PRODUCER)
         if handle.producer is None:
             raise NotOwnerError(f"write: ring {handle.segment.name!r} has a producer, process "
                                 f"{mv_ring_side_pid(r, MV_PRODUCER)}; mode 'mpsc' takes several")
@@ -275,7 +274,7 @@ cdef class Producer:
 
     cdef Claim claim(self, object nbytes, object type, object timeout):
         """Return a claim of `nbytes`; the room is reserved when its block is entered."""
-        cdef uint64_t n = whole(nbytes, "claim(nbytes)")
+        cdef uint64_t n = check_int("claim()", "nbytes", nbytes, 0, 2**64 - 1)
         if self.handle.record_bytes and n % self.handle.record_bytes:
             raise ShapeError(f"claim: expected whole records of {self.handle.record_bytes} bytes, got {n} bytes")
         if n > mv_max_payload(self.handle.opened("claim")):

@@ -45,6 +45,9 @@ typedef struct {
     _Atomic uint64_t tail, next_seq, bytes;
 } mv_ring_tail_record;
 
+/* Bytes of the segment's file whose locks prove that the owner of a role is alive; bytes 0 and 1 are the segment's. */
+enum { MV_LOCK_PRODUCER = 2, MV_LOCK_CONSUMER = 3, MV_LOCK_SLOT = 16 };
+
 /* Slot of a producer (MPSC) or of a reader (broadcast). The owner holds the segment's lock on the slot's byte. */
 typedef struct {
     _Atomic uint32_t pid,

@@ -30,6 +30,10 @@ cdef extern from "sharing/ring/operations.h" nogil:
         MV_RING_GAP
         MV_RING_SHORT_BUFFER
         MV_BREAK_CRC
+        MV_LOCK_PRODUCER
+        MV_LOCK_CONSUMER
+        MV_LOCK_SLOT
+        MV_ASK_INTERVAL_NS
         MV_SIDE_NONE
         MV_SIDE_ACTIVE
         MV_SIDE_CLOSED

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
 from mojoview.memory._dtype import as_dtype
+from mojoview.memory.check import check_int
 from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
-from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring, whole
+from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring
 from mojoview.sharing.ring._producer import FULL, Claim
 from mojoview.sharing.ring._ring import RingCalls
 from mojoview.sharing.segment import _segment, segments
@@ -152,7 +153,7 @@ class Ring(RingCalls):
             raise ArgumentError(f"{operation}: mode={mode!r}: expected one of {', '.join(MODES)}")
         if clock not in ("monotonic", "ticks"):
             raise ArgumentError(f"{operation}: clock={clock!r}: expected 'monotonic' or 'ticks'")
-        capacity = whole(capacity, f"{operation}: capacity", 4096, 1 << 46)
+        capacity = check_int(operation, "capacity", capacity, 4096, 1 << 46)
         if capacity & (capacity - 1):
             raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
         records = None if dtype is None else as_dtype(dtype, operation)
@@ -170,7 +171,7 @@ class Ring(RingCalls):
             path=path,
             dtype=records,
             params=(capacity, MODES[mode], int(bool(crc))),
-            mode=whole(permissions, f"{operation}: permissions", 0, 0o777),
+            mode=check_int(operation, "permissions", permissions, 0, 0o777),
             reclaim=reclaim,
         )
         format_ring(segment, _segment.HEADER_BYTES, *_begin, clock == "ticks")
