@@ -61,7 +61,7 @@ static void test_crc(void) {
         mv_crc_hardware = 0;
         uint32_t expected = mv_crc32c(0, data + from, n);
         mv_crc_hardware = hardware;
-#if defined(__x86_64__) /* every way that the processor has, in turn */
+#if defined(__x86_64__) /* all methods of the processor, in turn */
         mv_crc_folds = folds && round % 2;
 #endif
         CHECK(mv_crc32c(0, data + from, n) == expected);
@@ -71,7 +71,7 @@ static void test_crc(void) {
               (n < sizeof copy - 1 ? expected : mv_crc32c(0, data + from, sizeof copy - 1)));
         CHECK(memcmp(copy + 1, data + from, n < sizeof copy - 1 ? n : sizeof copy - 1) == 0);
     }
-    for (size_t n = 0; n < 2100; n++) { /* every length round the steps of folding, every alignment of both sides */
+    for (size_t n = 0; n < 2100; n++) { /* lengths around the steps of folding, all alignments of both sides */
         size_t from = n % 67, to = n % 71;
         mv_crc_hardware = 0;
         uint32_t expected = mv_crc32c(7, data + from, n);
@@ -145,7 +145,7 @@ static void test_wrap(void) {
                 round_trip(mode, crc, starts[k], starts[k] + 4096 - 2);
 }
 
-/* A producer dies after each step of a claim; the consumer gets every committed frame and goes on. */
+/* A producer dies after each step of a claim; the consumer gets every committed frame and continues. */
 static void die_at(int step, int pad_first) {
     const uint64_t capacity = 4096;
     void *memory = new_ring(capacity, 0, 0);
@@ -190,7 +190,7 @@ static void die_at(int step, int pad_first) {
     while ((n = mv_ring_peek(&r, frames, 16, 1)) != MV_RING_EMPTY) {
         if (n == MV_RING_GAP) {
             mv_mpsc_measure_gap(&r);
-            CHECK(mv_mpsc_unblock(&r, 3) == MV_RING_GAP); /* while b lives nothing is skipped */
+            CHECK(mv_mpsc_unblock(&r, 3) == MV_RING_GAP); /* while b is alive nothing is skipped */
             CHECK(mv_mpsc_unblock(&r, 1) == MV_RING_OK);
             asked++;
             n = 0;
@@ -200,7 +200,7 @@ static void die_at(int step, int pad_first) {
         mv_ring_release(&r, r.pos);
     }
     CHECK(got == 2 + (step >= 6) && asked == (step >= 2 && step < 6) && r.lost == 0);
-    /* another process takes the slot: its frames follow, also after the number that died */
+    /* another process takes the slot: its frames follow, also after a number that was lost */
     mv_ring c = open_ring(memory, capacity, MV_RING_MPSC, 1);
     mv_mpsc_acquire_slot(&c, 1, 3);
     CHECK(mv_ring_put(&c, payload, 10, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
@@ -236,7 +236,7 @@ static void test_flip(void) {
             for (uint64_t k = 0; k < written; k++) {
                 uint64_t n = random_u64(&state) % 257;
                 fill(payload, n, k);
-                memset(bytes_of + covered, 1, n + MV_RING_HEADER); /* bytes that belong to a frame; the rest is slack */
+                memset(bytes_of + covered, 1, n + MV_RING_HEADER); /* bytes of frames; the others are unused */
                 covered += mv_record_bytes(n + MV_RING_HEADER);
                 CHECK(mv_ring_put(&w, payload, n, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq) == MV_RING_OK);
             }
@@ -263,17 +263,17 @@ static void test_flip(void) {
                     CHECK(filled(frames[k].payload, frames[k].length, frames[k].seq));
                 good += (uint64_t)n;
             }
-            CHECK(breaks == bytes_of[at]); /* every flip of a frame's byte is found, once, and slack is nobody's */
+            CHECK(breaks == bytes_of[at]); /* each flip in a frame is found once, flips in unused bytes never */
             uint64_t behind =
                 written -
-                r.expected[mode == MV_RING_MPSC ? 63 : 0]; /* frames after which there is none to tell the gap */
+                r.expected[mode == MV_RING_MPSC ? 63 : 0]; /* the gap of the last frames shows only with a later one */
             CHECK(good + crc_broken + r.lost + behind == written);
             free(memory);
         }
     }
 }
 
-/* Hostile control words and data: any answer but a crash or a frame outside the ring. */
+/* Hostile control words and data: any result except a crash or a frame outside the ring. */
 static void test_hostile(void) {
     const uint64_t capacity = 4096;
     uint64_t state = 7;
@@ -291,7 +291,7 @@ static void test_hostile(void) {
         }
         if (round & 8)
             ctl->start_pos = ctl->tail - random_u64(&state) % capacity;
-        for (uint64_t k = 0; k < capacity / 64; k++) { /* headers with a right check and random lengths */
+        for (uint64_t k = 0; k < capacity / 64; k++) { /* headers with a valid check and random lengths */
             mv_ring_header h = {random_u64(&state), random_u64(&state), 0, 0, 0};
             if (random_u64(&state) & 1)
                 h.word = mv_header_word((uint32_t)(random_u64(&state) % 3000), (int)(random_u64(&state) % 5), 7, 0);
@@ -401,7 +401,7 @@ static void test_threads(int mode, int producers) {
         job j = {memory, capacity, count, mode, 0};
         for (int k = 0; k < 2; k++)
             CHECK(pthread_create(&thread[k], NULL, observe, &j) == 0);
-        struct timespec pause = {0, 20000000}; /* both are there before the first frame */
+        struct timespec pause = {0, 20000000}; /* both sides have started before the first frame */
         nanosleep(&pause, NULL);
         produce(&j);
         for (int k = 0; k < 2; k++)
