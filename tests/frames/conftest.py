@@ -1,4 +1,4 @@
-"""What the tests of frames/ share: the state of Copy-on-Write, both routes to pandas' memory, and addresses."""
+"""Fixtures of the tests of frames/: Copy-on-Write on and off, both routes to pandas' memory, and addresses."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""How `mojo` sits on pandas' classes: found, never cached, never overwritten, gone with its frame."""
+"""The accessor `mojo` of pandas' classes: registered, never cached, never overwritten, collected with its frame."""
 
 import copy
 import gc
@@ -24,7 +24,7 @@ def obj(request):
     return request.param.copy()
 
 
-def test_it_is_registered_as_pandas_own_accessors_are(obj):
+def test_the_accessor_is_registered_like_those_of_pandas(obj):
     assert "mojo" in dir(obj)
     assert "mojo" in type(obj)._accessors
     assert isinstance(type(obj).mojo, type)
@@ -33,7 +33,7 @@ def test_it_is_registered_as_pandas_own_accessors_are(obj):
     assert type(obj).mojo.view.__doc__
 
 
-def test_case_b70_registering_again_is_silent_and_a_column_named_mojo_hides_nothing():
+def test_registering_again_is_silent_and_columns_named_mojo_work():
     importlib.reload(mv)
     importlib.reload(registration).register()
     register()
@@ -49,7 +49,7 @@ def test_case_b70_registering_again_is_silent_and_a_column_named_mojo_hides_noth
     assert not isinstance(caught.value, AttributeError)
 
 
-def test_case_b70_importing_under_error_warnings_twice():
+def test_importing_twice_does_not_warn():
     program = (
         "import warnings; warnings.simplefilter('error', UserWarning); import importlib, mojoview; "
         "importlib.reload(mojoview); "
@@ -60,7 +60,7 @@ def test_case_b70_importing_under_error_warnings_twice():
     assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr
 
 
-def test_somebody_elses_accessor_is_warned_about():
+def test_the_accessor_of_another_package_is_warned_about():
     program = (
         "import pandas as pd, warnings\n@pd.api.extensions.register_dataframe_accessor('mojo')\nclass Other:\n"
         "    def __init__(self, df): pass\nwith warnings.catch_warnings(record=True) as seen:\n    "
@@ -79,7 +79,7 @@ def test_it_cannot_be_overwritten(obj):
     assert obj.mojo.view() is not None
 
 
-def test_it_is_made_anew_each_time_and_leaves_nothing_behind(obj):
+def test_each_access_makes_a_new_accessor_without_a_cycle(obj):
     assert obj.mojo is not obj.mojo
     obj.mojo.view()
     assert "mojo" not in vars(obj)
@@ -162,7 +162,7 @@ def test_temporaries_work():
     assert np.asarray(view["x"]).sum() == np.asarray(column).sum() == 499500.0
 
 
-def test_subclasses_inherit_it():
+def test_subclasses_inherit_the_accessor():
     class Frame(pd.DataFrame):
         @property
         def _constructor(self):
@@ -173,7 +173,7 @@ def test_subclasses_inherit_it():
     assert df.iloc[:1].mojo.view().shape == (1, 1)
 
 
-def test_view_takes_a_series_or_index_and_sends_a_frame_to_its_accessor(obj):
+def test_view_function_takes_series_and_index_but_no_frame(obj):
     if isinstance(obj, pd.DataFrame):
         with pytest.raises(ArgumentError, match=r"\.mojo\.view"):
             mv.view(obj)
@@ -181,7 +181,7 @@ def test_view_takes_a_series_or_index_and_sends_a_frame_to_its_accessor(obj):
         assert isinstance(mv.view(obj), ColumnView)
 
 
-def test_self_test_says_that_this_pandas_is_known():
+def test_the_self_test_passes_on_this_pandas():
     result = self_test()
     assert result["ok"], result
     assert result["version"] == pd.__version__
@@ -189,7 +189,7 @@ def test_self_test_says_that_this_pandas_is_known():
 
 @pytest.mark.parametrize("option", ["copy", "na", "layout"])
 @pytest.mark.parametrize("value", [None, 1, "sometimes", ["never"], np.array(["never", "any"]), np.array("never")])
-def test_options_of_any_type_are_refused_in_our_words(option, value):
+def test_wrong_options_raise_argument_error(option, value):
     df = pd.DataFrame({"x": [1.0, 2.0]})
     for take in (df.mojo.view, df["x"].mojo.view, df["x"].array.mojo.view, pd.Index(df["x"]).mojo.view):
         with pytest.raises(ArgumentError, match=rf"view\({option}="):
@@ -197,7 +197,7 @@ def test_options_of_any_type_are_refused_in_our_words(option, value):
 
 
 @pytest.mark.parametrize("dtype", ["nonsense", 1, ("a",), object(), "f8,zz"])
-def test_what_is_no_dtype_names_no_block(dtype):
+def test_a_wrong_dtype_selects_no_block(dtype):
     df = pd.DataFrame({"x": [1.0, 2.0]})
     with pytest.raises(TypeError, match="block: expected a dtype") as caught:
         df.mojo.block(dtype)

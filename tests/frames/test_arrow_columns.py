@@ -1,4 +1,4 @@
-"""Columns that Arrow holds: every type is viewed in place, in the typed view that explain() names."""
+"""Columns that Arrow holds: every type is viewed in place, by the class of view that explain() names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xml.dom import minidom
 import numpy as np
 import pandas as pd
 import pytest
+from support.combination import combination
 
 from mojoview import kernels
 from mojoview.frames import ColumnView
@@ -97,7 +98,7 @@ def test_missing_values_are_refused_carried_or_ignored(name, route):
     assert df.mojo.view(na="mask")["c"].masked
 
 
-def test_case_b75_b82_offsets_hold_for_values_and_validity(route):
+def test_offsets_apply_to_values_and_validity(route):
     array = pa.array([None if k % 3 == 0 else k for k in range(20)], pa.int32()).slice(8, 8)
     df = column(array)
     v = df.mojo.view("c", na="mask")
@@ -111,7 +112,7 @@ def test_case_b75_b82_offsets_hold_for_values_and_validity(route):
         assert kernels.sum(part) == sum(x for x in array.slice(start).to_pylist() if x is not None)
 
 
-def test_case_b77_integers_with_nulls_stay_integers(route):
+def test_integers_with_nulls_stay_integers(route):
     df = column(pa.array([1, None, 2**53 + 1]))
     v = df.mojo.view("c", na="mask")
     assert (v.dtype, int(v[2])) == (np.dtype("i8"), 2**53 + 1)
@@ -119,7 +120,7 @@ def test_case_b77_integers_with_nulls_stay_integers(route):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_chunks_are_never_put_together_silently(name, route):
+def test_chunks_are_never_joined_silently(name, route):
     array = TYPES[name][0]
     df = column(array, with_missing(array))
     v = df.mojo.view("c", na="mask")
@@ -168,20 +169,21 @@ def test_types_without_a_view_are_refused_with_a_reason(route):
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("copy", ["if_needed", "always"])
-def test_copies_only_where_they_are_asked_for(name, copy, route):
+def test_copies_are_made_only_on_request(name, route):
     array, kind, dtype = TYPES[name]
     df = column(array)
-    v = df.mojo.view("c", copy=copy)
-    if kind == "BooleanView":  # bits become bytes
-        assert np.asarray(v).tolist() == [True, False, True]
-        return
-    assert type(v).__name__ == kind
-    shared = pa.array(v).buffers()[-1].address == array.buffers()[-1].address
-    assert shared == (copy == "if_needed")
-    if dtype is not None:
-        assert bytes(memoryview(v.cast("u1"))) == bytes(memoryview(df.mojo.view("c").cast("u1")))
-        assert (v.arrow_format, v.stale) == (df.mojo.view("c").arrow_format, copy == "always")
+    for copy in ("if_needed", "always"):
+        with combination(copy):
+            v = df.mojo.view("c", copy=copy)
+            if kind == "BooleanView":  # bits become bytes
+                assert np.asarray(v).tolist() == [True, False, True]
+                continue
+            assert type(v).__name__ == kind
+            shared = pa.array(v).buffers()[-1].address == array.buffers()[-1].address
+            assert shared == (copy == "if_needed")
+            if dtype is not None:
+                assert bytes(memoryview(v.cast("u1"))) == bytes(memoryview(df.mojo.view("c").cast("u1")))
+                assert (v.arrow_format, v.stale) == (df.mojo.view("c").arrow_format, copy == "always")
 
 
 @pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", "large_string[pyarrow]"])

@@ -1,4 +1,4 @@
-"""df.mojo.describe(): pandas is the oracle."""
+"""df.mojo.describe(), with pandas as the oracle."""
 
 import numpy as np
 import pandas as pd

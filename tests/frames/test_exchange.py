@@ -1,4 +1,4 @@
-"""Columns go out by Arrow and DLPack, and stay pinned until the consumer lets go: nobody else pins them."""
+"""Export of columns by Arrow and DLPack: the consumer pins them until it releases them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""explain() and the reprs: what a person is told about a frame's memory."""
+"""explain() and the reprs of frames and views."""
 
 import re
 from xml.dom import minidom

@@ -1,4 +1,4 @@
-"""Nothing leaks over many calls, good and bad; and many threads may look at one frame."""
+"""Leaks over many calls, successful and failing; and many threads that view one frame."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ LONG = pytest.mark.skipif("MOJOVIEW_LONG" not in os.environ, reason="1e5 calls o
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("share", [0.02, pytest.param(1.0, marks=[pytest.mark.slow, LONG])])
 @pytest.mark.parametrize("group", GROUPS)
-def test_case_b93_references_leases_pins_and_memory_are_flat(group, share):
+def test_references_leases_pins_and_memory_do_not_grow(group, share):
     done = run(str(share), *GROUPS[group])
     assert done.returncode == 0, done.stderr
 
@@ -90,7 +90,7 @@ def in_threads(count, work):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_case_b90_many_threads_view_one_frame(cow_on):
+def test_many_threads_view_one_frame(cow_on):
     df = pd.DataFrame({c: np.arange(100.0) + i for i, c in enumerate("abcd")})
     owner = df._mgr.blocks[0].values
     before, flags = live_leases(), owner.flags.num

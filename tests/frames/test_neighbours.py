@@ -1,4 +1,4 @@
-"""Frames go round through every library around us, at the same addresses at each hop, and are let go at the end."""
+"""Exchange with other libraries: the same addresses after each hop, and everything released at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import mojoview as mv
 from mojoview import kernels
-from mojoview.frames import blocks as _blocks, to_frame
+from mojoview.frames import blocks, to_frame
 from mojoview.memory._lease import live_leases
 
 pa = pytest.importorskip("pyarrow", reason="the hops go through Arrow")
@@ -45,7 +45,7 @@ def by_dlpack(frame):
     return to_frame({label: mv.view(np.from_dlpack(column)) for label, column in frame.items()}).mojo.view()
 
 
-# Each hop takes a FrameView, hands it to somebody else, and views what they made of it.
+# Each hop converts a FrameView to another library and returns a view of the result.
 HOPS = {
     "pandas": lambda frame: frame.to_pandas().mojo.view(na="mask"),
     "dictionary": lambda frame: to_frame(frame.to_dict_of_views()).mojo.view(na="mask"),
@@ -69,7 +69,7 @@ def places(frame):
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(PLAIN, repeat=2)))
-def test_every_hop_after_every_other(first, second):
+def test_addresses_survive_every_two_hops(first, second):
     before = live_leases()
     df = pd.DataFrame({dtype: np.arange(64).astype(dtype) for dtype in NUMBERS})
     frame = df.mojo.view()
@@ -82,12 +82,12 @@ def test_every_hop_after_every_other(first, second):
     del frame, column
     gc.collect()
     assert live_leases() == before
-    if _blocks.cow_enabled():
+    if blocks.cow_enabled():
         assert not any(block.refs.has_reference() for block in df._mgr.blocks)
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(HOPS, repeat=2)))
-def test_validity_text_and_moments_go_round(first, second):
+def test_validity_text_and_timestamps_survive_two_hops(first, second):
     df = pd.DataFrame(
         {
             "n": pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([1, None, 2**53 + 1])])),
@@ -158,7 +158,7 @@ def test_duckdb_reads_frames_and_is_read_in_place():
     connection.close()
     gc.collect()
     assert live_leases() == before
-    if _blocks.cow_enabled():
+    if blocks.cow_enabled():
         assert not any(block.refs.has_reference() for block in df._mgr.blocks)
 
 

@@ -1,4 +1,4 @@
-"""Any frame, any write: pandas is the oracle for what a view holds, and a frozen view never changes."""
+"""Properties of views of arbitrary frames under arbitrary writes, with pandas as the oracle."""
 
 import numpy as np
 import pandas as pd

@@ -1,10 +1,10 @@
-"""The self-test notices a pandas that is not the one we know, and the public route then carries the work."""
+"""The self-test detects an unknown pandas, and views then use public calls only."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mojoview.frames import blocks as _blocks, self_test
+from mojoview.frames import blocks, self_test
 from mojoview.memory.errors import FrameError, MaskError
 
 PANDAS_MAJOR = int(pd.__version__.split(".")[0])
@@ -31,21 +31,21 @@ def raising(self, obj, positions=None):
     ],
 )
 def test_the_self_test_can_fail(name, planted, words, monkeypatch, cow_on):
-    assert _blocks._test_internals() is None
-    monkeypatch.setattr(_blocks.BlockPins, name, planted)
-    assert words in _blocks._test_internals()
+    assert blocks._test_internals() is None
+    monkeypatch.setattr(blocks.BlockPins, name, planted)
+    assert words in blocks._test_internals()
 
 
 def test_a_failed_self_test_is_reported(monkeypatch):
-    monkeypatch.setattr(_blocks, "INTERNALS", False)
-    monkeypatch.setattr(_blocks, "INTERNALS_ERROR", "the blocks are gone")
+    monkeypatch.setattr(blocks, "INTERNALS", False)
+    monkeypatch.setattr(blocks, "INTERNALS_ERROR", "the blocks are gone")
     result = self_test()
     assert not result["ok"]
     assert result["block_manager"] == "the blocks are gone"
 
 
-def test_masked_arrays_that_keep_their_parts_elsewhere_are_copied(monkeypatch):
-    monkeypatch.setattr(_blocks, "MASKED", False)
+def test_masked_arrays_of_an_unknown_layout_are_copied(monkeypatch):
+    monkeypatch.setattr(blocks, "MASKED", False)
     df = pd.DataFrame({"m": pd.array([1, None, 3], dtype="Int64")})
     assert not self_test()["ok"]
     with pytest.raises(BufferError, match=r"'m'.*if_needed"):
@@ -76,7 +76,7 @@ def test_a_frame_without_blocks_takes_the_public_route():
 
 
 def test_a_to_numpy_that_copies_is_noticed_by_its_address(monkeypatch):
-    monkeypatch.setattr(_blocks, "INTERNALS", False)
+    monkeypatch.setattr(blocks, "INTERNALS", False)
     original = pd.Series.to_numpy
     monkeypatch.setattr(pd.Series, "to_numpy", lambda self, *args, **kwargs: original(self, *args, **kwargs).copy())
     with pytest.raises(FrameError, match="copies a column"):

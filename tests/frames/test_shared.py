@@ -1,4 +1,4 @@
-"""Shared frames: every kind of column in place, whole versions, pandas' copy on write, dead and distant readers."""
+"""Shared frames: every kind of column in place, whole versions, Copy-on-Write, dead processes and other processes."""
 
 import asyncio
 import gc

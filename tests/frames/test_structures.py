@@ -1,4 +1,4 @@
-"""How a frame was built decides where its columns lie: the table of structures, by pandas version."""
+"""Layout of columns by the way a frame was built, and by pandas version."""
 
 import io
 
@@ -77,7 +77,7 @@ STRUCTURES = {
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_every_structure_is_viewed_where_it_lies(name, route, cow, address):
+def test_every_structure_is_viewed_in_place(name, route, cow, address):
     build, blocks, layout = STRUCTURES[name]
     df = build()
     if isinstance(layout, tuple):
@@ -150,7 +150,7 @@ def test_explain_says_what_pandas_knows(name, cow):
 
 
 @pytest.mark.parametrize("name", [name for name in DERIVED if name not in ("copy", "to_numpy")])
-def test_a_write_to_the_source_reaches_no_view_of_what_was_derived(name, cow_on):
+def test_a_write_to_the_source_reaches_no_view_of_derived_frames(name, cow_on):
     df = base()
     other = DERIVED[name][0](df)
     if isinstance(other, pd.Series):

@@ -1,4 +1,4 @@
-"""A FrameView is an Arrow stream: its columns' own buffers, pinned until the consumer lets go."""
+"""FrameView as an Arrow stream of the columns' own buffers, pinned until the consumer releases them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mojoview.frames import blocks as _blocks, to_series
+from mojoview.frames import blocks, to_series
 from mojoview.memory._lease import live_leases
 from mojoview.memory.errors import DTypeError, LayoutError, MaskError, ZeroCopyError
 
@@ -103,7 +103,7 @@ def test_a_table_never_sees_later_writes(cow_on):
     df = pd.DataFrame({"a": np.arange(5.0), "n": np.arange(5)})
     table = df.mojo.view().to_arrow()
     gc.collect()
-    block = _blocks.locate_block(df, 0)[0]
+    block = blocks.locate_block(df, 0)[0]
     assert block.refs.has_reference()  # the consumer alone holds it
     df.iloc[0, 0] = 99.0
     df.loc[1, "n"] = -1
@@ -118,16 +118,16 @@ def test_a_table_never_sees_later_writes(cow_on):
 def test_the_pin_ends_with_the_consumer(cow_on):
     before = live_leases()
     df = mixed()[["f8", "Int64", "cat"]]
-    blocks = [_blocks.locate_block(df, k)[0] for k in range(3)]
+    located = [blocks.locate_block(df, k)[0] for k in range(3)]
     table = df.mojo.view(na="mask").to_arrow()
     column = table.column("Int64")
-    assert all(block.refs.has_reference() for block in blocks)
+    assert all(block.refs.has_reference() for block in located)
     del table
     gc.collect()
     assert column.to_pylist() == [1, None, 3]  # children may be kept alone
     del column
     gc.collect()
-    assert not any(block.refs.has_reference() for block in blocks)
+    assert not any(block.refs.has_reference() for block in located)
     for unread in (df.mojo.view(na="mask").__arrow_c_stream__(), df.mojo.view(na="mask").__arrow_c_schema__()):
         del unread
     gc.collect()
@@ -176,7 +176,7 @@ def test_a_view_that_may_copy_packs_and_gathers():
     assert objects.mojo.view(na="mask", copy="if_needed").to_arrow().column("c").to_pylist() == ["x", None, "y"]
 
 
-def test_the_code_of_missing_categories_goes_out_with_a_mask_only():
+def test_missing_categories_are_exported_only_with_a_mask():
     df = pd.DataFrame({"c": pd.Categorical([1, None])})
     with pytest.raises(MaskError, match=r"'c'.*-1"):
         df.mojo.view(na="ignore").to_arrow()

@@ -1,4 +1,4 @@
-"""Views go back into pandas in place: same memory, same dtype, and a write through pandas copies first."""
+"""Conversion of views to pandas: same memory, same dtype, and a write through pandas copies first."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def place(column):
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_case_b72_frames_come_back_in_place(name, route, cow):
+def test_frames_are_converted_back_without_a_copy(name, route, cow):
     before = live_leases()
     df = pd.DataFrame({"a": DTYPES[name](), "b": [1.0, 2.0, 3.0]})
     df.index = ["x", "y", "z"]

@@ -1,4 +1,4 @@
-"""lease and assign: the two doors for writing."""
+"""lease and assign: the two ways to write to a frame."""
 
 import gc
 
@@ -159,7 +159,7 @@ def test_lease_notices_arrays_and_slices_that_escape(cow_on):
     assert df["a"].tolist() == [1.5, 2.5, 1.5]
 
 
-def test_an_error_inside_the_block_passes_and_carries_what_else_went_wrong(cow_on):
+def test_an_error_inside_a_lease_carries_the_lease_errors_as_notes(cow_on):
     df = make()
     with pytest.raises(KeyError, match="mine") as caught, df.mojo.lease("a") as v:  # noqa: PT012  the body is what is tested
         df["a"] = 0.0
@@ -237,7 +237,7 @@ def test_lease_needs_the_internals(cow_on, monkeypatch):
 
 @pytest.mark.parametrize("label", ["a", "n", "new"])
 @pytest.mark.parametrize("kind", ["view", "array"])
-def test_case_b72_assign_publishes_without_a_copy(label, kind, cow):
+def test_assign_makes_memory_a_column_without_a_copy(label, kind, cow):
     df = make()
     out = np.array([10.0, 20.0, 30.0])
     at = out.ctypes.data

@@ -1,8 +1,8 @@
-"""Calls the accessors' methods up to 1e5 times, good and bad, and checks that references, leases, pins and memory stay
-flat.
+"""Call the accessors' methods up to 1e5 times, successfully and not, and check that references, leases, pins and memory
+do not grow.
 
-Run as a script with the share of the calls to make and the names of cases, in a process of its own: what other tests
-left behind would blur the count.
+Run as a script, with the share of the calls to make and the names of cases, since objects of other tests would disturb
+the counts.
 """
 
 import gc
@@ -146,7 +146,7 @@ if ARROW is not None:
 
 
 def tracked():
-    """Objects that the collector knows. Not weak references: pandas drops those of dead pins about 500 at once."""
+    """Count the collector's objects, except weak references: pandas drops those of dead pins about 500 at once."""
     return sum(type(obj) is not ref for obj in gc.get_objects())
 
 
@@ -159,8 +159,8 @@ def counts():
 
 def check(name, share):
     call, thousands = CASES[name]
-    gc.disable()  # what only the collector frees is a cycle, and shows
-    for _ in range(1500):
+    gc.disable()  # so that objects in cycles stay, and are counted
+    for _ in range(600):  # more than pandas waits for before it drops dead pins
         call()
     before, memory = counts(), psutil.Process().memory_info().rss
     for _ in range(int(thousands * 1000 * share)):
