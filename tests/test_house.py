@@ -241,7 +241,6 @@ def test_a_name_without_documentation_is_noticed(tmp_path):
 PAGE = ROOT / "docs" / "architecture.md"
 
 
-@pytest.mark.skip(reason="the page is written last")
 @pytest.mark.parametrize("rule", [house_text.page_names_what_exists, house_text.page_lists_every_file])
 def test_the_architecture_page_agrees_with_the_tree(rule):
     assert list(rule(PAGE, PACKAGE)) == []
