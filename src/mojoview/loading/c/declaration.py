@@ -250,27 +250,29 @@ def _without_directives(text: str) -> str:
     lines, conditions, continued = [], list[bool](), False
     for number, line in enumerate(text.split("\n"), 1):
         directive = re.match(r"\s*#\s*(\w*)\s*(\w*)", line)
-        skipped = False in conditions
-        if continued or directive:
-            lines.append(" " * len(line))
-        else:
-            lines.append(_blank(line) if skipped else line)
+        blank = continued or directive or False in conditions
+        lines.append(_blank(line) if blank else line)
         if directive and not continued:
-            word, name = directive[1], directive[2]
-            if word in ("ifdef", "ifndef"):
-                if not skipped and name != "__cplusplus" and word == "ifdef":
-                    raise DeclarationError(
-                        f"line {number}: a condition on {name} may change what is declared", line=number
-                    )
-                conditions.append(not skipped and (word == "ifndef") if name == "__cplusplus" else not skipped)
-            elif word == "endif" and conditions:
-                conditions.pop()
-            elif not skipped and word not in ("include", "pragma", "define", "undef", ""):
-                raise DeclarationError(f"line {number}: #{word} may change what is declared", line=number)
+            _apply_directive(directive[1], directive[2], conditions, number)
         continued = bool(directive or continued) and line.rstrip("\r").endswith("\\")
     if conditions:
         raise DeclarationError("a condition of the preprocessor has no #endif")
     return "\n".join(lines)
+
+
+def _apply_directive(word: str, name: str, conditions: list[bool], number: int) -> None:
+    """Update the stack of conditions: whether the text in each of them is read."""
+    skipped = False in conditions
+    if word == "endif" and conditions:
+        conditions.pop()
+    elif word in ("ifdef", "ifndef") and name == "__cplusplus":
+        conditions.append(not skipped and word == "ifndef")
+    elif word == "ifdef" and not skipped:
+        raise DeclarationError(f"line {number}: a condition on {name} may change what is declared", line=number)
+    elif word in ("ifdef", "ifndef"):
+        conditions.append(not skipped)
+    elif not skipped and word not in ("include", "pragma", "define", "undef", ""):
+        raise DeclarationError(f"line {number}: #{word} may change what is declared", line=number)
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
