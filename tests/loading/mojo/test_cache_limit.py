@@ -181,14 +181,15 @@ def test_files_that_this_process_has_loaded_are_seen(fake):
 # ---- a disk that is really full, or really read-only
 MOUNTED = """
 import os, sys, warnings, mojoview as mv
-source, place, kind = sys.argv[1:]
-os.environ["MOJOVIEW_CACHE_DIR"] = place + "/cache"
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    assert mv.load(source).add(1.5, 2.0) == 3.5
-assert [w.category for w in caught] == [RuntimeWarning], caught
-print(caught[0].message, flush=True)
-print("left", [file for _, _, files in os.walk(place + "/cache") for file in files])
+source, *places = sys.argv[1:]
+for place in places:
+    os.environ["MOJOVIEW_CACHE_DIR"] = place + "/cache"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert mv.load(source).add(1.5, 2.0) == 3.5, place
+    assert [w.category for w in caught] == [RuntimeWarning], (place, caught)
+    files = [file for _, _, files in os.walk(place + "/cache") for file in files]
+    print(os.path.basename(place), files, caught[0].message, sep=": ", flush=True)
 """
 PREPARE = {
     "full": "mount -t tmpfs -o size=16k,mode=755 tmpfs {0} && head -c 12000 /dev/zero > {0}/filler",
@@ -209,23 +210,28 @@ def mounts():
 
 
 @pytest.mark.skipif(not mounts(), reason="file systems cannot be mounted here (unshare -rm)")
-@pytest.mark.parametrize("kind", PREPARE)
-def test_a_disk_that_is_full_or_read_only(fake, tmp_path, kind):
-    place = tmp_path / "mounted"
-    place.mkdir()
-    command = PREPARE[kind].format(place) + ' && exec "$@"'
+def test_a_disk_that_is_full_or_read_only(fake, tmp_path):
+    places = [tmp_path / kind.replace(" ", "-").replace(",", "") for kind in PREPARE]
+    for place in places:
+        place.mkdir()
+    commands = [prepare.format(place) for place, prepare in zip(places, PREPARE.values(), strict=True)]
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", command, "sh", sys.executable, "-c", MOUNTED, fake.source, place, kind],
+        [
+            *("unshare", "-rm", "sh", "-c", " && ".join([*commands, 'exec "$@"']), "sh"),
+            *(sys.executable, "-c", MOUNTED, fake.source, *places),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    reason = "Read-only file system" if "read-only" in kind else "No space left on device"
-    assert f"cannot be written ({reason})" in done.stdout
-    assert done.stdout.endswith("left []\n")
-    assert len(fake.builds) == 1
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(fake.builds) == len(PREPARE)
+    for place, line in zip(places, lines, strict=True):
+        reason = "Read-only file system" if "read-only" in place.name else "No space left on device"
+        assert line.startswith(f"{place.name}: []: "), line
+        assert f"cannot be written ({reason})" in line
 
 
 @pytest.mark.skipif(not mounts(), reason="file systems cannot be mounted here (unshare -rm)")

@@ -368,6 +368,7 @@ def test_threads_that_import_at_once_compile_once(place, hook, fake):
     assert len(fake.builds) == 1
 
 
+@pytest.mark.slow  # runs pytest in pytest
 def test_python_m_and_pytest(place, fake):
     """A program run with -m, and a test session whose conftest enables the hook."""
     write(place, "kern/stats.mojo")
