@@ -36,7 +36,7 @@ class ArrowColumn(NamedTuple):
 
     @property
     def moved(self) -> bool:
-        """Whether pandas has replaced the memory since."""
+        """True if pandas has replaced the memory since."""
         return self.array.__arrow_array__() is not self.chunks
 
     def missing(self) -> int:

@@ -48,12 +48,12 @@ PLAIN = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
 def cow_enabled() -> bool:
-    """Whether pandas copies shared memory before it writes: always in pandas 3, an option before."""
+    """Return whether pandas copies shared memory before it writes: always in pandas 3, an option before."""
     return PANDAS_MAJOR >= 3 or pd.get_option("mode.copy_on_write") is True
 
 
 def has_blocks(obj: Any) -> bool:
-    """Whether the object's blocks can be reached: pandas 2 can still be switched to a manager without blocks."""
+    """Return whether the object's blocks can be reached: pandas 2 can still be switched to a manager without blocks."""
     return INTERNALS and hasattr(obj._mgr, "blocks")
 
 
@@ -168,7 +168,7 @@ class BlockPins:
 
     @property
     def stale(self) -> bool:
-        """Whether the object no longer uses one of the blocks; false if the object is gone."""
+        """True if the object no longer uses one of the blocks; false if the object is gone."""
         obj = self.owner()
         if obj is None:
             return False
@@ -237,12 +237,12 @@ def locate_column(obj: Any, position: int) -> tuple[int, Any, bool]:
 
 
 def uses(obj: Any, block: Any) -> bool:
-    """Whether the block is still one of the object's."""
+    """Return whether the block is still one of the object's."""
     return block in obj._mgr.blocks
 
 
 def has_other_user(block: Any) -> bool:
-    """Whether pandas knows a second user of the block's memory; pins of mojoview count."""
+    """Return whether pandas knows a second user of the block's memory; pins of mojoview count."""
     return bool(block.refs.has_reference())
 
 

@@ -114,8 +114,8 @@ def _ndarray(array: Array) -> ColumnData:
 
 
 def _datetime(array: Any) -> ColumnData:
-    letter = "m" if isinstance(array, pd.arrays.TimedeltaArray) else "M"
-    return ColumnData(array.asi8.view(f"{letter}8[{array.unit}]"))
+    kind = "m" if isinstance(array, pd.arrays.TimedeltaArray) else "M"
+    return ColumnData(array.asi8.view(f"{kind}8[{array.unit}]"))
 
 
 def _masked(array: Any) -> ColumnData:

@@ -34,7 +34,7 @@ class PandasView(View):
 
     @property
     def frozen(self) -> bool:
-        """Whether writes through pandas cannot reach this memory.
+        """True if writes through pandas cannot reach this memory.
 
         True under Copy-on-Write (always in pandas 3): pandas copies the block first, and the view keeps the old values.
         True for a copy. False for a lease and, with Copy-on-Write off, always. Writes to a NumPy array that pandas was
@@ -45,7 +45,7 @@ class PandasView(View):
 
     @property
     def stale(self) -> bool:
-        """Whether the frame uses other memory by now: False means that the column is still stored in this memory.
+        """True if the frame uses other memory by now: False means that the column is still stored in this memory.
 
         pandas moves whole blocks, so a write to another column of the same block also makes a view stale. A copy is
         stale from the beginning. A view that outlives its frame is not stale: nothing newer exists.

@@ -117,14 +117,14 @@ class FrameColumns:
 
     @property
     def frozen(self) -> bool:
-        """Whether pandas cannot write to any column's memory; see `ColumnView.frozen`."""
+        """True if pandas cannot write to any column's memory; see `ColumnView.frozen`."""
         self._open()
         own = sum(ready.copied or ready.arrow is not None for ready in self._ready.values())
         return cow_enabled() or own == len(self.columns)
 
     @property
     def stale(self) -> bool:
-        """Whether the frame has moved any of the columns since, or a column is a copy; see `ColumnView.stale`."""
+        """True if the frame has moved any of the columns since, or a column is a copy; see `ColumnView.stale`."""
         return self._open().stale or any(
             ready.copied or (ready.arrow is not None and ready.arrow.moved) for ready in self._ready.values()
         )

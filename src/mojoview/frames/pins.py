@@ -27,11 +27,11 @@ class Pin(Protocol):
 
     @property
     def stale(self) -> bool:
-        """Whether the pandas object uses other memory for the column by now."""
+        """True if the pandas object uses other memory for the column by now."""
 
     @property
     def frozen(self) -> bool:
-        """Whether writes through pandas cannot reach the memory."""
+        """True if writes through pandas cannot reach the memory."""
 
 
 class Pins(Protocol):

@@ -91,7 +91,7 @@ def arrow_info(label: Any, dtype: str, column: ArrowColumn, block: int | None, s
 
 
 def _writeable(source: Any, values: Any) -> bool:
-    """Whether pandas can write to the memory; `Categorical.codes` is a read-only view of a writable array."""
+    """Return whether pandas can write to the memory; `Categorical.codes` is a read-only view of a writable array."""
     if isinstance(source, pd.Categorical) and values.base is not None:
         return bool(values.base.flags.writeable)
     return bool(values.flags.writeable)

@@ -217,7 +217,7 @@ class SharedFrame:
         return self._snapshot.closed
 
     def writer_alive(self) -> bool:
-        """Whether the writer's process lives and has not closed the frame."""
+        """Return whether the writer's process lives and has not closed the frame."""
         return self._snapshot.writer_alive()
 
     def reader(self) -> SharedFrame:

@@ -269,13 +269,13 @@ class Cache:
 
     @contextmanager
     def work_directory(self, key: str) -> Iterator[Path]:
-        """A private directory on the file system of the cache, removed afterwards."""
+        """Make a private directory on the file system of the cache; remove it afterwards."""
         with tempfile.TemporaryDirectory(".tmp", f"{key}.", self.root, ignore_cleanup_errors=True) as work:
             yield Path(work)
 
     @contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
-        """A private directory to compile in, removed afterwards.
+        """Make a private directory to compile in; remove it afterwards.
 
         It is in the cache, where the next compilation removes the directory of a killed process; if that disk is full,
         it is a temporary directory of the system.

@@ -299,23 +299,23 @@ class _Reader:
         begin = i
         while i < len(self.tokens) and self.tokens[i].kind != "newline" and self.text(i) != ";":
             i = self.skip(i)
-        words = [t.text for t in self.tokens[begin:i] if t.kind != "newline"]
-        if words[0] == "import":
-            self.import_modules(words[1:])
-        elif "import" in words:
-            middle = words.index("import")
-            self.import_names("".join(words[1:middle]), words[middle + 1 :])
+        tokens = [t.text for t in self.tokens[begin:i] if t.kind != "newline"]
+        if tokens[0] == "import":
+            self.import_modules(tokens[1:])
+        elif "import" in tokens:
+            middle = tokens.index("import")
+            self.import_names("".join(tokens[1:middle]), tokens[middle + 1 :])
         return i
 
-    def import_modules(self, words: Sequence[str]) -> None:
-        for module, name in _named("".join(_spaced(words))):
+    def import_modules(self, tokens: Sequence[str]) -> None:
+        for module, name in _named("".join(_spaced(tokens))):
             self.found.modules.append(module)
             root = module.split(".")[0]
             self.found.names[name or root] = module if name else root
 
-    def import_names(self, module: str, words: Sequence[str]) -> None:
+    def import_names(self, module: str, tokens: Sequence[str]) -> None:
         self.found.modules.append(module)
-        for item, name in _named("".join(_spaced([w for w in words if w not in "()"]))):
+        for item, name in _named("".join(_spaced([w for w in tokens if w not in "()"]))):
             if item == "*":
                 self.found.stars.append(module)
                 continue
@@ -324,8 +324,8 @@ class _Reader:
             self.found.names[name or item] = f"{module}.{item}"
 
 
-def _spaced(words: Sequence[str]) -> Iterator[str]:
-    return (f" {w} " if w == "as" else w for w in words)
+def _spaced(tokens: Sequence[str]) -> Iterator[str]:
+    return (f" {w} " if w == "as" else w for w in tokens)
 
 
 def _named(items: str) -> Iterator[tuple[str, str]]:

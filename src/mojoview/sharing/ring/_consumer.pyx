@@ -140,7 +140,7 @@ cdef class Consumer:
             self.reading = False
 
     cdef bint poll_briefly(self, mv_ring *r) noexcept:
-        """Whether a frame arrives within a few microseconds; false at once if this handle does not spin.
+        """Return whether a frame arrives within a few microseconds; false at once if this handle does not spin.
 
         At full speed the next frame is already on its way, and releasing the GIL would cost more.
         """
@@ -378,7 +378,7 @@ cdef class Consumer:
         return self.copy_out(lease, timeout)
 
     cdef bint reads_directly(self) noexcept:
-        """Whether the ring's next frame is the caller's next, and can be copied straight from the ring."""
+        """Return whether the ring's next frame is the caller's next, and can be copied straight from the ring."""
         return not (self.handle.memory.count or self.pending is not None or self.unread_batch is not None
                     or copies(self.handle))
 

@@ -66,11 +66,11 @@ cdef class Handle:
 
 
 cdef inline bint copies(Handle handle) noexcept:
-    """Whether reading copies: frames of a lossy ring may be overwritten at any time."""
+    """Return whether reading copies: frames of a lossy ring may be overwritten at any time."""
     return handle.observer or mv_ring_lossy(handle.ring)
 
 cdef inline bint holds_producer(Handle handle) noexcept:
-    """Whether this process's handle is a producer; a forked child's is not."""
+    """Return whether this process's handle is a producer; a forked child's is not."""
     return handle.producer is not None and handle.producer.lock.fd >= 0
 
 

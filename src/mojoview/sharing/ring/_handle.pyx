@@ -254,7 +254,7 @@ cdef class Handle:
         return 0
 
     cdef bint peer_gone(self, int side) except -1:
-        """Whether the other side has closed or died. Asks the kernel at most every 10 ms."""
+        """Return whether the other side has closed or died. Asks the kernel at most every 10 ms."""
         cdef mv_ring *r = self.ring
         cdef int state
         cdef uint64_t now
@@ -284,7 +284,7 @@ cdef class Handle:
 
     @property
     def has_reader(self):
-        """Whether a living reader holds a role."""
+        """True if a living reader holds a role."""
         cdef mv_ring *r = self.opened("wait_for_reader")
         if mv_ring_lossy(r):
             return self.alive_slots() != 0

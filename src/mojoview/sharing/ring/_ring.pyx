@@ -343,7 +343,7 @@ cdef class RingCalls:
 
     @property
     def ended(self):
-        """Whether the producer has closed and everything was read."""
+        """True if the producer has closed and everything was read."""
         return self.consumer.ended
 
     @property
@@ -363,12 +363,12 @@ cdef class RingCalls:
 
     @property
     def breaks(self):
-        """How many damaged frames this reader found."""
+        """Number of damaged frames that this reader found."""
         return self.consumer.breaks
 
     @property
     def crc_errors(self):
-        """How many of them had a wrong payload checksum."""
+        """Number of damaged frames with a wrong payload checksum."""
         return self.consumer.crc_errors
 
     @property
@@ -377,7 +377,7 @@ cdef class RingCalls:
 
     @property
     def overruns(self):
-        """How often this reader of a lossy ring was overtaken by the producer."""
+        """Number of times that this reader of a lossy ring was overtaken by the producer."""
         return self.consumer.overruns
 
     @property

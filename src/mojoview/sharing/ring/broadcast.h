@@ -104,7 +104,7 @@ static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
 }
 
 /* Return the position of the oldest frames: the floor, or the ring's first position until it is full. A little above
-   the floor of a broadcast ring, which moves meanwhile. RLX: checked again at every copy. */
+   the floor of a broadcast ring, which may move. RLX: checked again at every copy. */
 static inline uint64_t mv_lossy_oldest(mv_ring *r) {
     uint64_t tail = mv_lossy_tail(r), floor = mv_lossy_floor(r), start = mv_ring_start(r);
     int full = tail - start >= r->capacity || r->mode < MV_RING_BROADCAST;

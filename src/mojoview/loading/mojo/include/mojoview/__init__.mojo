@@ -13,7 +13,8 @@
 The caller, `mojoview.load`, has checked dtype, dimensions, alignment, writability and overlap before the kernel runs.
 The kernel compares sizes that must agree. Nothing here needs a runtime library.
 
-`mojoview.math`: vector math; `mojoview.reductions`: sums, means, variances and extremes; `mojoview.atomics`: atomic access.
+`mojoview.math`: vector math; `mojoview.reductions`: sums, means, variances and extremes; `mojoview.atomics`: atomic
+access.
 """
 from .arrays import ArrayArgument, In, InOut, Out, Writable
 from .chunks import Chunk, Chunks, share_of

@@ -118,7 +118,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
     @always_inline
     def missing(self, i: Int) -> Bool:
         """Whether element i is missing."""
-        comptime assert Self.takes_mask, "declare the argument In[dtype, masked=True] to take arrays with missing values"
+        comptime assert Self.takes_mask, "declare the argument In[dtype, masked=True] for arrays with missing values"
         comptime assert Self.rank == 1, "one index needs a 1-D array argument"
         ref d = self.desc()[]
         if d.flags & HAS_MASK == 0:
@@ -131,7 +131,7 @@ trait ArrayArgument(Sized, TrivialRegisterPassable):
     @always_inline
     def missing(self, i: Int, j: Int) -> Bool:
         """Whether element (i, j) is missing; in two dimensions, masks are bytes."""
-        comptime assert Self.takes_mask, "declare the argument In[dtype, 2, masked=True] to take arrays with missing values"
+        comptime assert Self.takes_mask, "declare the argument In[dtype, 2, masked=True] for arrays with missing values"
         comptime assert Self.rank == 2, "two indices need a 2-D array argument: In[dtype, 2]"
         ref d = self.desc()[]
         if d.flags & HAS_MASK == 0:

@@ -72,7 +72,8 @@ struct Line[dt: DType, writes: Bool](WritableElements):
 
     @always_inline
     def _at(self, i: Int) -> Pointer[Scalar[Self.dtype], MutAnyOrigin]:
-        return Pointer[Scalar[Self.dtype], MutAnyOrigin](unsafe_from_address=Int(self._first)).unsafe_offset(i * self._stride)
+        var first = Pointer[Scalar[Self.dtype], MutAnyOrigin](unsafe_from_address=Int(self._first))
+        return first.unsafe_offset(i * self._stride)
 
     @always_inline
     def __getitem__(self, i: Int) -> Scalar[Self.dtype]:

@@ -1,7 +1,7 @@
 """Sums, means, variances and extremes of 1-D array arguments and of lines of tables.
 
-Sums of floats are compensated (Neumaier 1974) and use vectors; integers are added in 64 bits and wrap around. Missing elements
-of `masked=True` arguments are skipped.
+Sums of floats are compensated (Neumaier 1974) and use vectors; integers are added in 64 bits and wrap around. Missing
+elements of `masked=True` arguments are skipped.
 """
 from std.sys import simd_width_of
 
@@ -168,7 +168,8 @@ def count[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Int:
 
 
 def moments[A: Elements, //, *, skip_nan: Bool = False](x: A) -> Moments:
-    """Count, mean and squared deviations of the elements, in two passes, the second corrected (Chan, Golub and LeVeque 1983).
+    """Count, mean and squared deviations of the elements, in two passes, the second corrected (Chan, Golub and LeVeque
+    1983).
 
     A NaN makes mean and variance NaN, unless it is skipped. Without elements the mean is NaN.
     """

@@ -1,7 +1,7 @@
 """sin, cos, tan.
 
-Below a million the argument is reduced with pi/2 in four parts (Cody and Waite 1980); above, with the bits of 2/pi that matter
-for its exponent (Payne and Hanek 1983), lane by lane. The rest of at most pi/4 is a sum of two numbers.
+Below a million the argument is reduced with pi/2 in four parts (Cody and Waite 1980); above, with the bits of 2/pi
+that matter for its exponent (Payne and Hanek 1983), lane by lane. The rest of at most pi/4 is a sum of two numbers.
 """
 from std.bit import count_leading_zeros
 from std.collections import Array
@@ -140,8 +140,8 @@ def _reduced[w: SIMDLength, //](x: Lanes[w]) -> Reduced[w]:
 
 @no_inline
 def _payne_hanek(x: Float64) -> Reduced[1]:
-    """Reduces a number from 1e6 on with 192 bits of 2/pi: after the worst cancellation, 61 bits, 1.5 times the bits of a float64
-    remain."""
+    """Reduces a number from 1e6 on with 192 bits of 2/pi: after the worst cancellation, 61 bits, 1.5 times the bits of
+    a float64 remain."""
     # 64 zeros, then 2/pi
     var digits: Array[UInt64, 20] = [
         0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
@@ -153,7 +153,8 @@ def _payne_hanek(x: Float64) -> Reduced[1]:
     var exponent = Int((bits >> 52) & 2047)
     if exponent == 2047:
         return Reduced[1](Pair[1](0, 0), 0)
-    # abs(x) = m * 2**(exponent - 1075). Bits of 2/pi that give multiples of 4 turns are dropped; `at` is the first that matters
+    # abs(x) = m * 2**(exponent - 1075). Bits of 2/pi that give multiples of 4 turns are dropped; `at` is the first that
+    # matters.
     var m = ((bits & 0xFFFFFFFFFFFFF) | 0x10000000000000).cast[DType.uint128]()
     var at = exponent - 1075 + 62
     var word = Pointer(to=digits).unsafe_bitcast[UInt64]().unsafe_offset(at >> 6)

@@ -1,7 +1,7 @@
 """exp, exp2, expm1 and the hyperbolic functions.
 
-The argument is cut into k ln 2 + r with abs(r) <= ln 2 / 2 (Cody and Waite 1980); exp(r) is a minimax polynomial of degree 13
-whose relative error is 2**-70, and what r and 1 + r lose in rounding is carried along.
+The argument is cut into k ln 2 + r with abs(r) <= ln 2 / 2 (Cody and Waite 1980); exp(r) is a minimax polynomial of
+degree 13 whose relative error is 2**-70, and what r and 1 + r lose in rounding is carried along.
 """
 from std.memory import bitcast
 

@@ -1,6 +1,7 @@
 """log, log2, log10, log1p.
 
-x = 2**k m with m in [sqrt(1/2), sqrt(2)); with s = (m - 1) / (m + 1), log(m) = 2 s + s**3 (2/3 + …), a minimax polynomial in s**2.
+x = 2**k m with m in [sqrt(1/2), sqrt(2)); with s = (m - 1) / (m + 1), log(m) = 2 s + s**3 (2/3 + …), a minimax
+polynomial in s**2.
 """
 from std.memory import bitcast
 

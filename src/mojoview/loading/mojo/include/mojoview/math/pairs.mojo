@@ -46,7 +46,10 @@ def multiply_add[w: SIMDLength, //](a: Lanes[w], b: Lanes[w], c: Lanes[w]) -> La
 
 @always_inline
 def two_product[w: SIMDLength, //](a: Lanes[w], b: Lanes[w]) -> Pair[w]:
-    """The exact product of `a` and `b`, unless it underflows. Without fused multiply-add factors above 1e300 give NaN."""
+    """The exact product of `a` and `b`, unless it underflows.
+
+    Without fused multiply-add, factors above 1e300 give NaN.
+    """
     var p = a * b
     comptime if FUSED:
         return {p, fma(a, b, -p)}
