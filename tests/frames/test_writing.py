@@ -159,7 +159,7 @@ def test_lease_notices_arrays_and_slices_that_escape(cow_on):
     assert df["a"].tolist() == [1.5, 2.5, 1.5]
 
 
-def test_an_error_inside_a_lease_carries_the_lease_errors_as_notes(cow_on):
+def test_an_error_inside_a_lease_carries_its_errors_as_notes(cow_on):
     df = make()
     with pytest.raises(KeyError, match="mine") as caught, df.mojo.lease("a") as v:  # noqa: PT012  the body is what is tested
         df["a"] = 0.0

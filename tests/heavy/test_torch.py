@@ -66,7 +66,7 @@ def test_writing_is_seen_on_both_sides(torch):
     assert array.tolist() == tensor.tolist() == [0, 5, 7, 0]
 
 
-def test_read_only_memory_is_marked_even_if_pytorch_forgets_the_mark(torch):
+def test_read_only_memory_stays_marked_after_pytorch(torch):
     """PyTorch takes any versioned capsule and has no read-only tensors; who asks the old way is refused."""
     array = np.arange(3.0)
     view = mv.view(array)

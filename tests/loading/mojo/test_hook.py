@@ -482,7 +482,7 @@ def test_what_a_stamp_gives_is_what_load_gives(stamped, place):
     )
 
 
-def test_an_entry_is_verified_again_only_where_it_looks_different(stamped, fake, monkeypatch):
+def test_an_entry_is_verified_again_only_if_it_looks_different(stamped, fake, monkeypatch):
     verified = []
     original = cache._verified
     monkeypatch.setattr(cache, "_verified", lambda entry, key: verified.append(key) or original(entry, key))

@@ -25,7 +25,7 @@ ADD = '@export("add")\ndef add(a: Float64, b: Float64) abi("C") -> Float64:\n   
 
 
 # ---- sources of load(), with a fake compiler
-def test_source_text_is_kept_where_messages_and_debuggers_find_it(fake):
+def test_source_text_is_kept_for_messages_and_debuggers(fake):
     module = mv.load(source=ADD, name="sums")
     assert (module.add(1, 2), module.name, module.path.name) == (3, "sums", "sums.mojo")
     assert module.path.read_text() == ADD
@@ -118,7 +118,7 @@ def test_every_module_of_a_package_counts_for_its_key(fake):
     assert len(keys) == 4
 
 
-def test_the_root_of_several_files_refers_to_what_can_be_a_kernel(tmp_path):
+def test_the_root_of_several_files_refers_to_possible_kernels(tmp_path):
     file = tmp_path / "m.mojo"
     file.write_text(
         ADD + '@export("x")\ndef x():\n    pass\n@export("o1")\ndef o(a: Int) abi("C"):\n    pass\n'
