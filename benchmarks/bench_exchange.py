@@ -1,6 +1,6 @@
-"""What it costs to hand memory over by DLPack and Arrow.
+"""Time to exchange memory by DLPack and Arrow.
 
-`QUESTIONS`: how many times the first call's time the second should take at least, or None; and the calls.
+`QUESTIONS`: the least ratio of the second call's time to the first's, or None; and the calls.
 """
 
 import numpy as np

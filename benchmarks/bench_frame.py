@@ -1,6 +1,6 @@
-"""What it costs to look at pandas' memory, beside pandas' own ways.
+"""Time to view pandas' memory, compared with pandas' own calls.
 
-`QUESTIONS`: how many times the first call's time the second should take at least, or None; and the calls.
+`QUESTIONS`: the least ratio of the second call's time to the first's, or None; and the calls.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ QUESTIONS = {
         1.0,
         {"df.mojo.view()": lambda: MIXED.mojo.view(), "df.to_numpy() (copies)": lambda: MIXED.to_numpy()},
     ),
-    "a view with datetimes and a mask to look through": (
+    "a view with datetimes and a mask": (
         1.0,
         {"df.mojo.view()": lambda: TIMES.mojo.view(), "df['m'].isna().any()": lambda: TIMES["m"].isna().any()},
     ),

@@ -45,7 +45,7 @@ class PandasView(View):
 
     @property
     def stale(self) -> bool:
-        """True if the frame uses other memory by now: False means that the column is still stored in this memory.
+        """True if the frame uses other memory by now; False if the column is still stored in this memory.
 
         pandas moves whole blocks, so a write to another column of the same block also makes a view stale. A copy is
         stale from the beginning. A view that outlives its frame is not stale: nothing newer exists.
