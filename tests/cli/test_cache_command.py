@@ -17,7 +17,7 @@ from mojoview.memory import _lease, errors
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """A cache with two entries; what they describe is a library that is there anyway."""
+    """A cache with two entries, copies of an existing library."""
     monkeypatch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path))
     store = Cache.open(tmp_path / "mojo")
     x = Param("x", "value", "float64", None, "value")
@@ -89,7 +89,7 @@ def test_stamps_and_source_texts(kept, capsys):
     assert found["bytes"] == listing["total_bytes"] + 30
     assert "beside it 1 imports (10 bytes), 1 sources (20 bytes)" in run(capsys, "list")
     run(capsys, "clear", "aa")
-    with kept.lock("dd22" * 10, 1):  # somebody compiles, maybe one of these texts
+    with kept.lock("dd22" * 10, 1):  # another process compiles, possibly one of these texts
         assert "and 1 files beside it" in run(capsys, "clear")
     assert list(stamps.iterdir()) == []
     assert [path.name for path in sources.iterdir()] == ["text"]
@@ -169,7 +169,7 @@ def test_a_closed_pipe_is_an_error_without_traceback(tmp_path):
 
 
 def test_caches_cleared_at_once(kept):
-    """Several programs that clear one cache, and one that fills it."""
+    """Several programs that list and clear one cache at the same time."""
     programs = [
         subprocess.Popen(
             [sys.executable, "-m", "mojoview", "cache", action], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

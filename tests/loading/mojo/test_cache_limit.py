@@ -132,7 +132,7 @@ def test_code_that_is_loaded_outlives_its_entry(fake):
 
 
 def test_processes_that_load_while_entries_go(fake, monkeypatch):
-    """Processes load two files again and again in a cache with room for none: all get their kernels."""
+    """Processes load two files repeatedly with a cache limit of zero: all get their kernels."""
     files = [fake.write(f"s{k}", "fake.mojo", fake.text + f"# {k}\n") for k in range(2)]
     code = """
 import ctypes, sys, mojoview as mv
@@ -151,7 +151,7 @@ for turn in range(2):
         while any(process.poll() is None for process in processes):
             store = cache.Cache(fake.cache)
             for path in fake.cache.glob("[0-9a-f]" * 40) if fake.cache.exists() else ():
-                store.remove(path.name)  # what eviction does, without its mercy on what is loaded
+                store.remove(path.name)  # as prune(), but without sparing loaded entries
     finally:
         said = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
     assert said == [("", 0)] * 2
@@ -200,7 +200,7 @@ PREPARE = {
 
 
 def mounts():
-    """Whether this user may mount file systems in a namespace of his own."""
+    """Return whether this user can mount file systems in a new namespace."""
     if shutil.which("unshare") is None:
         return False
     tried = subprocess.run(
@@ -236,7 +236,7 @@ def test_a_disk_that_is_full_or_read_only(fake, tmp_path):
 
 @pytest.mark.skipif(not mounts(), reason="file systems cannot be mounted here (unshare -rm)")
 def test_a_source_in_a_read_only_place_is_no_obstacle(fake, tmp_path):
-    """As in a system's own site-packages: the cache is elsewhere, and nothing is written beside the source."""
+    """As in the site-packages of a system: the cache is elsewhere, and nothing is written beside the source."""
     place = tmp_path / "site-packages"
     place.mkdir()
     shutil.copy(fake.source, place)

@@ -353,7 +353,7 @@ def test_names_that_a_module_lacks(place, hook):
         from stats import sub  # noqa: F401
 
 
-# ---- where it works
+# ---- environments
 def test_threads_that_import_at_once_compile_once(place, hook, fake):
     write(place, "stats.mojo")
     fake.mode("slow")

@@ -157,7 +157,7 @@ DAMAGE = {
 
 
 def make_entry(fake):
-    """An entry that no process has mapped: nobody can be protected from changes to the code that he runs."""
+    """An entry that no process has mapped: changes to mapped code cannot be prevented."""
     build, store = Build.of(fake.source, (), find_compiler()), cache.Cache.open(fake.cache)
     with store.work_directory("new") as work:
         return store.put(build.key(), work / "new.so", build.run(work / "new.so", None, 60)).parent

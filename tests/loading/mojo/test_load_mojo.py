@@ -97,6 +97,7 @@ def test_failing_assertions_are_explained(compile_error):
     assert "never true" in str(error)
 
 
+@pytest.mark.slow  # a compilation for one assertion
 def test_a_library_of_another_layout_does_not_compile(compile_error, tmp_path, monkeypatch):
     shutil.copytree(mv.get_mojo_include(), tmp_path / "include")
     desc = tmp_path / "include" / "mojoview" / "desc.mojo"
@@ -108,6 +109,7 @@ def test_a_library_of_another_layout_does_not_compile(compile_error, tmp_path, m
     assert "Desc: flags" in str(error)
 
 
+@pytest.mark.slow  # a compilation of its own
 def test_a_file_without_exports_is_an_empty_module(mojo_cache, tmp_path):
     file = tmp_path / "none.mojo"
     file.write_text('"""Nothing."""\n\n\ndef f() -> Int:\n    return 1\n')

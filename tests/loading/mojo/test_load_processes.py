@@ -22,7 +22,7 @@ def start(source, code=CALL):
 
 
 def alive(pid):
-    """Whether a process runs; one that has ended and waits for its parent does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

@@ -40,7 +40,7 @@ def test_every_public_name_is_on_the_page():
 def test_every_function_of_the_library_says_what_it_does():
     for path in {*LIBRARY.rglob("*.mojo")} - {*LIBRARY.rglob("__init__.mojo")}:
         text = path.read_text()
-        # what stands between the colon that ends the signature and the next line
+        # The text after the colon that ends the signature.
         for name, first in re.findall(r"^ *(?:def|struct|trait) ([a-zA-Z]\w*).*?:\n\s+(.*)", text, re.M):
             assert first.startswith('"""'), f"{path.name}: {name}"
 
