@@ -1,4 +1,4 @@
-/* The built-in kernels, as the checked call reaches them: drivers and the contexts that tell them apart. */
+/* Interface of the built-in kernels to the checked call: drivers, and the context of each kernel. */
 #ifndef MOJOVIEW_BUILTIN_H
 #define MOJOVIEW_BUILTIN_H
 
@@ -23,7 +23,7 @@ enum { MV_SUM, MV_MEAN, MV_VAR, MV_STD, MV_MIN, MV_MAX, MV_ARGMIN, MV_ARGMAX, MV
 typedef struct mv_reduction mv_reduction;
 const mv_reduction *mv_reduction_of(int op);
 
-/* ctx: an mv_reduction. Arguments: the inputs and, where run->axis is not negative, the output, C-contiguous and of the
+/* ctx: an mv_reduction. Arguments: the inputs and, if run->axis is not negative, the output, C-contiguous and of the
  * dtype with index mv_reduction_result(). values[0].f64 of var and std: ddof. Without an axis `result` holds i64, u64
  * or f64 after that dtype (floating results are not rounded to it). */
 int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
@@ -31,8 +31,8 @@ int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *
 int mv_reduction_result(const void *ctx, int type);
 
 typedef struct mv_description {
-    int64_t count, argmin, argmax; /* positions and extremes mean nothing where count is 0 */
-    double mean, var;              /* NaN where there is nothing to divide by; ddof 1 */
+    int64_t count, argmin, argmax; /* positions and extremes are undefined if count is 0 */
+    double mean, var;              /* NaN if the divisor is 0; ddof 1 */
     mv_value min, max;
     int64_t total;                 /* integers: the mean, truncated */
 } mv_description;

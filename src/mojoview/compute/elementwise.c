@@ -1,6 +1,6 @@
-/* Elementwise kernels: one inner loop a dtype, run by the engine over any strides and masks.
+/* Elementwise kernels: one inner loop for each dtype, run over any strides and masks by `walk.h`.
  *
- * Elements that are missing in any argument are left as they are in the output. */
+ * Elements that are missing in any argument are left unchanged in the output. */
 #include "builtin.h"
 #include "simd.h"
 #include "walk.h"
@@ -34,7 +34,7 @@ typedef void (*loop)(char *const *p, const int64_t *s, int64_t n, const mv_value
         }                                                                                                              \
     }
 
-/* One input and the output, which `axpy` reads too; `SETUP` declares the scalars. */
+/* One input and the output, which `axpy` also reads; `SETUP` declares the scalars. */
 #define UNARY(fn, LOAD, STORE, SIZE, SETUP, EXPR)                                                                      \
     MV_CLONES static void fn(char *const *p, const int64_t *s, int64_t n, const mv_value *v) {                         \
         const char *in = p[0];                                                                                         \
@@ -77,7 +77,7 @@ typedef uint8_t T_b8; typedef int8_t T_i8; typedef int16_t T_i16; typedef int32_
 typedef uint8_t T_u8; typedef uint16_t T_u16; typedef uint32_t T_u32; typedef uint64_t T_u64;
 typedef float T_f16; typedef float T_f32; typedef double T_f64;
 
-/* minimum(maximum(x, lo), hi): a NaN in x stays one; a NaN bound makes everything NaN, as in NumPy. */
+/* minimum(maximum(x, lo), hi): a NaN in x remains; a NaN bound makes every element NaN, as in NumPy. */
 #define CLIP(name, T, W)                                                                                               \
     MV_INLINE T_##name bounded_##name(T_##name x, T_##name lo, T_##name hi) {                                          \
         const T_##name raised = x < lo ? lo : x;                                                                       \
@@ -101,7 +101,7 @@ CLIP(b8, uint8_t, uint32_t)
 BINARY(add_b8, mv_load_b8, 1, mv_store_b8, 1, x | y)
 BINARY(multiply_b8, mv_load_b8, 1, mv_store_b8, 1, x & y)
 
-/* Copying keeps bits, so only the width of the item counts. */
+/* Copying keeps the bits, so only the item size matters. */
 #define COPY(name, T) UNARY(copy_##name, mv_load_##name, mv_store_##name, sizeof(T), (void)v, x)
 COPY(u8, uint8_t)
 COPY(u16, uint16_t)

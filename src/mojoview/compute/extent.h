@@ -12,7 +12,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-/* WIDTH elements side by side. A NaN moves no extreme: these instructions then give their second operand. */
+/* WIDTH elements at a time. A NaN changes no extreme: these instructions then return their second operand. */
 #define MV_EXTENT(fn, TARGET, PREFIX, VECTOR, WIDTH)                                                                  \
     TARGET static double fn(const mv_at_f64 *x, int64_t n, double *low, double *high) {                               \
         enum { VECTORS = MV_LANES / WIDTH };                                                                          \

@@ -1,4 +1,4 @@
-/* Reductions over everything or along one axis, in parallel, with the same bits for any number of threads. */
+/* Reductions of all elements or along one axis, in parallel, with the same bits for any number of threads. */
 #include <stdlib.h>
 
 #include "../memory/atomics.h"
@@ -6,66 +6,70 @@
 #include "reduce.h"
 #include "walk.h"
 
-#define STEP(op, name, T) MV_STEP(op##_##name, name, T, mv_take_##op##_##name)
-#define STEPS(op)                                                                                                      \
-    STEP(op, b8, uint8_t) STEP(op, i8, int8_t) STEP(op, i16, int16_t) STEP(op, i32, int32_t) STEP(op, i64, int64_t)    \
-    STEP(op, u8, uint8_t) STEP(op, u16, uint16_t) STEP(op, u32, uint32_t) STEP(op, u64, uint64_t)                      \
-    STEP(op, f32, float) STEP(op, f64, double) MV_STEP(op##_f16, f16, float, mv_take_##op##_f32)
-#define TIME_STEP(op) MV_STEP(op##_time, i64, int64_t, mv_take_##op##_time)
-STEPS(sum)
-STEPS(moments)
-STEPS(min)
-STEPS(max)
-STEPS(argmin)
-STEPS(argmax)
-STEPS(hits)
-TIME_STEP(min)
-TIME_STEP(max)
-TIME_STEP(argmin)
-TIME_STEP(argmax)
-TIME_STEP(count)
-#define DESCRIBE_STEP(name, T, kind) MV_DESCRIBE_STEP(describe_##name, name, T, kind, mv_take_describe_##name)
-#define DESCRIBE_INT(name, T, W) DESCRIBE_STEP(name, T, i64)
-#define DESCRIBE_UINT(name, T, W) DESCRIBE_STEP(name, T, u64)
+#define ACCUMULATE(op, name, T) MV_ACCUMULATE(op##_##name, name, T, mv_accumulate_##op##_##name)
+#define ACCUMULATE_EACH(op)                                                                                           \
+    ACCUMULATE(op, b8, uint8_t)                                                                                       \
+    ACCUMULATE(op, i8, int8_t) ACCUMULATE(op, i16, int16_t) ACCUMULATE(op, i32, int32_t)                              \
+    ACCUMULATE(op, i64, int64_t) ACCUMULATE(op, u8, uint8_t) ACCUMULATE(op, u16, uint16_t)                            \
+    ACCUMULATE(op, u32, uint32_t) ACCUMULATE(op, u64, uint64_t)                                                       \
+    ACCUMULATE(op, f32, float) ACCUMULATE(op, f64, double)                                                            \
+    MV_ACCUMULATE(op##_f16, f16, float, mv_accumulate_##op##_f32)
+#define ACCUMULATE_TIME(op) MV_ACCUMULATE(op##_time, i64, int64_t, mv_accumulate_##op##_time)
+ACCUMULATE_EACH(sum)
+ACCUMULATE_EACH(moments)
+ACCUMULATE_EACH(min)
+ACCUMULATE_EACH(max)
+ACCUMULATE_EACH(argmin)
+ACCUMULATE_EACH(argmax)
+ACCUMULATE_EACH(nonzero)
+ACCUMULATE_TIME(min)
+ACCUMULATE_TIME(max)
+ACCUMULATE_TIME(argmin)
+ACCUMULATE_TIME(argmax)
+ACCUMULATE_TIME(count)
+#define ACCUMULATE_DESCRIBE(name, T, kind)                                                                            \
+    MV_ACCUMULATE_DESCRIBE(describe_##name, name, T, kind, mv_accumulate_describe_##name)
+#define DESCRIBE_INT(name, T, W) ACCUMULATE_DESCRIBE(name, T, i64)
+#define DESCRIBE_UINT(name, T, W) ACCUMULATE_DESCRIBE(name, T, u64)
 MV_EACH_INT(DESCRIBE_INT)
 MV_EACH_UINT(DESCRIBE_UINT)
-DESCRIBE_STEP(b8, uint8_t, u64)
-DESCRIBE_STEP(f32, float, f64)
-DESCRIBE_STEP(f64, double, f64)
-MV_DESCRIBE_STEP(describe_f16, f16, float, f64, mv_take_describe_f32)
-MV_DESCRIBE_STEP(describe_time, i64, int64_t, i64, mv_take_describe_time)
-STEP(count, f32, float)
-STEP(count, f64, double)
-MV_STEP(count_f16, f16, float, mv_take_count_f32)
-#define DOT_STEP(name, T, W) MV_STEP2(dot_##name, name, T, mv_take_dot_##name)
-MV_EACH_INT(DOT_STEP)
-MV_EACH_UINT(DOT_STEP)
-DOT_STEP(b8, uint8_t, )
-DOT_STEP(f32, float, )
-DOT_STEP(f64, double, )
-MV_STEP2(dot_f16, f16, float, mv_take_dot_f32)
+ACCUMULATE_DESCRIBE(b8, uint8_t, u64)
+ACCUMULATE_DESCRIBE(f32, float, f64)
+ACCUMULATE_DESCRIBE(f64, double, f64)
+MV_ACCUMULATE_DESCRIBE(describe_f16, f16, float, f64, mv_accumulate_describe_f32)
+MV_ACCUMULATE_DESCRIBE(describe_time, i64, int64_t, i64, mv_accumulate_describe_time)
+ACCUMULATE(count, f32, float)
+ACCUMULATE(count, f64, double)
+MV_ACCUMULATE(count_f16, f16, float, mv_accumulate_count_f32)
+#define ACCUMULATE_DOT(name, T, W) MV_ACCUMULATE_PAIRS(dot_##name, name, T, mv_accumulate_dot_##name)
+MV_EACH_INT(ACCUMULATE_DOT)
+MV_EACH_UINT(ACCUMULATE_DOT)
+ACCUMULATE_DOT(b8, uint8_t, )
+ACCUMULATE_DOT(f32, float, )
+ACCUMULATE_DOT(f64, double, )
+MV_ACCUMULATE_PAIRS(dot_f16, f16, float, mv_accumulate_dot_f32)
 
-/* every element counts where the dtype knows no missing value */
+/* every element counts if the dtype has no missing value */
 static void count_all(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {
     ((mv_acc *)state)->n += n;
 }
 
-/* What an element is held as in an accumulator. */
+/* The member of mv_value in which an accumulator keeps an element. */
 enum { SIGNED, UNSIGNED, FLOATING };
-static int held_as(int type) {
+static int accumulator_kind(int type) {
     return type == MV_T_BOOL || (type >= MV_T_U8 && type <= MV_T_U64) ? UNSIGNED
            : type >= MV_T_F16 && type <= MV_T_F64                   ? FLOATING
                                                                     : SIGNED;
 }
 
-static int below(mv_value a, mv_value b, int held) {
-    return held == SIGNED ? a.i64 < b.i64 : held == UNSIGNED ? a.u64 < b.u64 : a.f64 < b.f64;
+static int below(mv_value a, mv_value b, int kind) {
+    return kind == SIGNED ? a.i64 < b.i64 : kind == UNSIGNED ? a.u64 < b.u64 : a.f64 < b.f64;
 }
 
-static void merge_extreme(mv_acc *a, const mv_acc *b, int held, int largest) {
+static void merge_extreme(mv_acc *a, const mv_acc *b, int kind, int largest) {
     if (a->unordered || b->n == 0)
         return;
-    if (a->n == 0 || b->unordered || (largest ? below(a->low, b->low, held) : below(b->low, a->low, held))) {
+    if (a->n == 0 || b->unordered || (largest ? below(a->low, b->low, kind) : below(b->low, a->low, kind))) {
         const int64_t n = a->n;
         *a = *b;
         a->n = n;
@@ -73,14 +77,14 @@ static void merge_extreme(mv_acc *a, const mv_acc *b, int held, int largest) {
     a->n += b->n;
 }
 
-static void merge_describe(mv_acc *a, const mv_acc *b, int held) {
+static void merge_describe(mv_acc *a, const mv_acc *b, int kind) {
     if (b->n == 0)
         return;
-    if (a->n == 0 || below(b->low, a->low, held)) {
+    if (a->n == 0 || below(b->low, a->low, kind)) {
         a->low = b->low;
         a->low_at = b->low_at;
     }
-    if (a->n == 0 || below(a->high, b->high, held)) {
+    if (a->n == 0 || below(a->high, b->high, kind)) {
         a->high = b->high;
         a->high_at = b->high_at;
     }
@@ -91,8 +95,8 @@ struct mv_reduction {
     int op, operands;
     mv_step steps[MV_NTYPES];
 };
-#define TABLE(op, time) \
-    {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32, \
+#define TABLE(op, time)                                                                                               \
+    {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32,       \
      op##_f64, time}
 static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_SUM] = {MV_SUM, 1, TABLE(sum, NULL)},
@@ -105,8 +109,8 @@ static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_ARGMAX] = {MV_ARGMAX, 1, TABLE(argmax, argmax_time)},
     [MV_COUNT] = {MV_COUNT, 1, {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
                                 count_all, count_f16, count_f32, count_f64, count_time}},
-    [MV_ANY] = {MV_ANY, 1, TABLE(hits, NULL)},
-    [MV_ALL] = {MV_ALL, 1, TABLE(hits, NULL)},
+    [MV_ANY] = {MV_ANY, 1, TABLE(nonzero, NULL)},
+    [MV_ALL] = {MV_ALL, 1, TABLE(nonzero, NULL)},
     [MV_DOT] = {MV_DOT, 2, TABLE(dot, NULL)},
 };
 static const mv_step describe_steps[MV_NTYPES] = TABLE(describe, describe_time);
@@ -116,10 +120,10 @@ const mv_reduction *mv_reduction_of(int op) { return &reductions[op]; }
 int mv_reduction_result(const void *ctx, int type) {
     const int op = ((const mv_reduction *)ctx)->op;
     static const int wide[] = {MV_T_I64, MV_T_U64, -1};
-    const int held = held_as(type);
+    const int kind = accumulator_kind(type);
     switch (op) {
-    case MV_SUM: case MV_DOT: return type == MV_T_BOOL ? MV_T_I64 : held == FLOATING ? type : wide[held];
-    case MV_MEAN: case MV_VAR: case MV_STD: return held == FLOATING ? type : MV_T_F64;
+    case MV_SUM: case MV_DOT: return type == MV_T_BOOL ? MV_T_I64 : kind == FLOATING ? type : wide[kind];
+    case MV_MEAN: case MV_VAR: case MV_STD: return kind == FLOATING ? type : MV_T_F64;
     case MV_MIN: case MV_MAX: return type;
     case MV_ANY: case MV_ALL: return MV_T_BOOL;
     default: return MV_T_I64;
@@ -129,14 +133,14 @@ int mv_reduction_result(const void *ctx, int type) {
 static void merge(int op, mv_acc *a, const mv_acc *b, int type) {
     switch (op) {
     case MV_VAR: case MV_STD: mv_merge_moments(a, b); break;
-    case MV_MIN: case MV_ARGMIN: merge_extreme(a, b, held_as(type), 0); break;
-    case MV_MAX: case MV_ARGMAX: merge_extreme(a, b, held_as(type), 1); break;
+    case MV_MIN: case MV_ARGMIN: merge_extreme(a, b, accumulator_kind(type), 0); break;
+    case MV_MAX: case MV_ARGMAX: merge_extreme(a, b, accumulator_kind(type), 1); break;
     default: mv_merge_sum(a, b); break;
     }
 }
 
 static int32_t finish(int op, const mv_acc *a, int type, double ddof, mv_value *out) {
-    const int floating = held_as(type) == FLOATING;
+    const int floating = accumulator_kind(type) == FLOATING;
     switch (op) {
     case MV_SUM: case MV_DOT:
         if (floating)
@@ -160,33 +164,51 @@ static int32_t finish(int op, const mv_acc *a, int type, double ddof, mv_value *
         out->i64 = a->low_at;
         return a->n ? MV_OK : MV_E_EMPTY;
     case MV_COUNT: out->i64 = a->n; return MV_OK;
-    case MV_ANY: out->i64 = a->hits > 0; return MV_OK;
-    default: out->i64 = a->hits == a->n; return MV_OK; /* MV_ALL */
+    case MV_ANY: out->i64 = a->nonzero > 0; return MV_OK;
+    default: out->i64 = a->nonzero == a->n; return MV_OK; /* MV_ALL */
     }
 }
 
 static int64_t chunks_of(int64_t n) { return n / MV_CHUNK + (n % MV_CHUNK != 0); }
 
-/* ---- everything to one value */
+/* ---- all elements to one value */
 typedef struct whole {
     mv_nest nest;
     const mv_reduction *op;
     mv_step step;
-    mv_acc *partial;    /* one a chunk */
-    mv_atomic decided;  /* any and all: the answer is known, the rest need not be read */
+    mv_acc *partial;    /* one for each chunk */
+    mv_atomic decided;  /* any and all: the result is known, other chunks are skipped */
 } whole;
 
 static int64_t whole_chunk(void *state, int64_t i) {
     whole *w = state;
     const int64_t lo = i * MV_CHUNK, hi = w->nest.size - lo < MV_CHUNK ? w->nest.size : lo + MV_CHUNK;
-    mv_acc acc = {0}; /* on this thread's own stack: neighbours in `partial` share cache lines */
+    mv_acc acc = {0}; /* on the stack: elements of `partial` share cache lines between threads */
     if (mv_load_relaxed(&w->decided))
         return 0;
     mv_nest_walk(&w->nest, lo, hi, w->step, &acc);
     w->partial[i] = acc;
-    if ((w->op->op == MV_ANY && acc.hits) || (w->op->op == MV_ALL && acc.hits < acc.n))
+    if ((w->op->op == MV_ANY && acc.nonzero) || (w->op->op == MV_ALL && acc.nonzero < acc.n))
         mv_store_relaxed(&w->decided, 1);
     return 0;
+}
+
+/* Returns whether arrays are dense in C order, without masks, and no larger than a chunk. */
+static int is_one_run(mv_desc *const *args, int operands) {
+    for (int k = 0; k < operands; k++)
+        if ((args[k]->flags & (MV_C_CONTIGUOUS | MV_HAS_MASK)) != MV_C_CONTIGUOUS || args[k]->size > MV_CHUNK)
+            return 0;
+    return 1;
+}
+
+/* One call of the loop, for arrays that are one run. */
+static int32_t reduce_run(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+                          mv_value *result) {
+    char *p[2] = {args[0]->data, args[op->operands - 1]->data};
+    const int64_t stride[2] = {args[0]->itemsize, args[0]->itemsize};
+    mv_acc acc = {0};
+    step(&acc, p, stride, args[0]->size, 0);
+    return finish(op->op, &acc, type, ddof, result);
 }
 
 static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
@@ -209,11 +231,11 @@ static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_d
     return status;
 }
 
-/* ---- along one axis: outputs in blocks, rows in ranges and within them in tiles that stay in the cache */
+/* ---- along one axis: outputs in blocks, rows in ranges and within these in tiles that stay in the cache */
 #define TILE 16384
-typedef struct along {
-    mv_nest kept;               /* the dimensions that stay; operands: the arrays, then their masks' addresses */
-    mv_nest axis;               /* the reduced one; its bases and mask bases are set for each output */
+typedef struct axis_job {
+    mv_nest kept;               /* the other dimensions; operands: the arrays, then the addresses of their masks */
+    mv_nest axis;               /* the reduced dimension; its bases and mask bases are set for each output */
     const mv_reduction *op;
     mv_step step;
     int type, out_type;
@@ -222,17 +244,17 @@ typedef struct along {
     int64_t out_size, outputs, rows;
     int64_t block, blocks, range, ranges, tile;
     mv_acc *partial;            /* ranges * outputs, where there is more than one range */
-} along;
+} axis_job;
 
 typedef struct tile {
-    const along *job;
+    const axis_job *job;
     mv_acc *acc;
     int64_t first, lo, hi;
 } tile;
 
 static void tile_run(void *state, char *const *p, const int64_t *stride, int64_t n, int64_t index) {
     const tile *t = state;
-    const along *job = t->job;
+    const axis_job *job = t->job;
     mv_nest axis = job->axis;
     for (int64_t i = 0; i < n; i++) {
         char *q[MV_MAX_OPERANDS];
@@ -252,7 +274,7 @@ static void tile_run(void *state, char *const *p, const int64_t *stride, int64_t
     }
 }
 
-static int32_t store_outputs(const along *job, const mv_acc *acc, int64_t first, int64_t count) {
+static int32_t store_outputs(const axis_job *job, const mv_acc *acc, int64_t first, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         mv_value value;
         int32_t status = finish(job->op->op, &acc[i], job->type, job->ddof, &value);
@@ -263,8 +285,8 @@ static int32_t store_outputs(const along *job, const mv_acc *acc, int64_t first,
     return MV_OK;
 }
 
-static int64_t along_chunk(void *state, int64_t i) {
-    const along *job = state;
+static int64_t axis_chunk(void *state, int64_t i) {
+    const axis_job *job = state;
     const int64_t first = i % job->blocks * job->block, range = i / job->blocks;
     const int64_t count = job->outputs - first < job->block ? job->outputs - first : job->block;
     const int64_t lo = range * job->range, hi = job->rows - lo < job->range ? job->rows : lo + job->range;
@@ -284,9 +306,8 @@ static int64_t along_chunk(void *state, int64_t i) {
     return status;
 }
 
-/* The dimensions of `args` without `axis`, as `kept`, and the axis alone. Masks become
- * operands of `kept`, to be moved along. */
-static int32_t split_axis(along *job, mv_desc *const *args, int axis) {
+/* Sets up `kept`, the dimensions of `args` without `axis`, and the axis alone. Masks become operands of `kept`. */
+static int32_t drop_axis(axis_job *job, mv_desc *const *args, int axis) {
     mv_desc part[MV_MAX_OPERANDS], *parts[MV_MAX_OPERANDS];
     const int operands = job->op->operands == 2 ? 2 : 1;
     int masks = 0;
@@ -320,8 +341,8 @@ static int32_t split_axis(along *job, mv_desc *const *args, int axis) {
     return mv_nest_make(&job->kept, parts, operands + masks, MV_ORDER_C);
 }
 
-/* How to cut the work: by the array's shape alone, so that threads do not change results. */
-static void plan(along *job) {
+/* Divides the work by the shape of the array alone, so that results do not depend on the number of threads. */
+static void plan(axis_job *job) {
     const int64_t rows = job->rows ? job->rows : 1;
     int64_t finest = INT64_MAX;
     for (int d = 0; d < job->kept.ndim; d++)
@@ -331,7 +352,7 @@ static void plan(along *job) {
     if (job->block > job->outputs)
         job->block = job->outputs;
     job->blocks = (job->outputs + job->block - 1) / job->block;
-    /* where the axis itself is the dense one, tiles would only cut its runs short */
+    /* if the axis itself is the dense one, tiles would only shorten its runs */
     job->tile = mv_magnitude(job->axis.stride[0][0]) <= finest ? rows : TILE / job->block ? TILE / job->block : 1;
     int64_t worth = rows / (MV_CHUNK / job->block ? MV_CHUNK / job->block : 1), most = 64 / job->blocks;
     job->ranges = worth < most ? worth : most;
@@ -341,20 +362,21 @@ static void plan(along *job) {
     job->ranges = (rows + job->range - 1) / job->range;
 }
 
-static int32_t reduce_along(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
+static int32_t reduce_axis(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
                             const mv_run *run) {
     const mv_desc *out = args[op->operands];
-    along job = {.op = op, .step = step, .type = type, .out_type = mv_type_index(out), .ddof = ddof, .out = out->data,
-                 .out_size = out->itemsize, .outputs = out->size, .rows = args[0]->shape[run->axis]};
+    axis_job job = {.op = op, .step = step, .type = type, .out_type = mv_type_index(out), .ddof = ddof,
+                    .out = out->data, .out_size = out->itemsize, .outputs = out->size,
+                    .rows = args[0]->shape[run->axis]};
     if (job.outputs == 0)
         return MV_OK;
-    int32_t status = split_axis(&job, args, run->axis);
+    int32_t status = drop_axis(&job, args, run->axis);
     if (status)
         return status;
     plan(&job);
     if (job.ranges > 1 && !(job.partial = calloc((size_t)(job.ranges * job.outputs), sizeof *job.partial)))
         return MV_E_MEMORY;
-    status = (int32_t)(mv_run_chunks(run, job.blocks * job.ranges, along_chunk, &job) & 0xff);
+    status = (int32_t)(mv_run_chunks(run, job.blocks * job.ranges, axis_chunk, &job) & 0xff);
     if (!status && job.ranges > 1) {
         for (int64_t r = 1; r < job.ranges; r++)
             for (int64_t i = 0; i < job.outputs; i++)
@@ -373,7 +395,9 @@ int32_t mv_run_reduction(const void *ctx, mv_desc *const *args, const mv_value *
         return MV_E_DTYPE;
     const double ddof = op->op == MV_VAR || op->op == MV_STD ? values[0].f64 : 0;
     if (run && run->axis >= 0)
-        return reduce_along(op, op->steps[type], type, args, ddof, run);
+        return reduce_axis(op, op->steps[type], type, args, ddof, run);
+    if (is_one_run(args, op->operands))
+        return reduce_run(op, op->steps[type], type, args, ddof, result);
     return reduce_whole(op, op->steps[type], type, args, ddof, result, run);
 }
 
@@ -409,11 +433,11 @@ static int64_t batch_chunk(void *state, int64_t i) {
 }
 
 static void describe(const mv_acc *a, int type, mv_description *out) {
-    const int held = held_as(type);
+    const int kind = accumulator_kind(type);
     *out = (mv_description){.count = a->n, .argmin = a->low_at, .argmax = a->high_at, .min = a->low, .max = a->high};
-    out->mean = held != FLOATING ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN;
+    out->mean = kind != FLOATING ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN;
     out->var = a->n > 1 ? a->m2 / (double)(a->n - 1) : NAN;
-    out->total = held == FLOATING || a->n == 0 ? 0 : (int64_t)(a->total / a->n);
+    out->total = kind == FLOATING || a->n == 0 ? 0 : (int64_t)(a->total / a->n);
 }
 
 int32_t mv_run_describe(mv_desc *const *args, int64_t count, mv_description *out, const mv_run *run) {
@@ -438,7 +462,7 @@ int32_t mv_run_describe(mv_desc *const *args, int64_t count, mv_description *out
         const column *c = &b.columns[i];
         mv_acc acc = {0};
         for (int64_t k = 0; k < c->chunks; k++)
-            merge_describe(&acc, &b.partial[c->first_chunk + k], held_as(c->type));
+            merge_describe(&acc, &b.partial[c->first_chunk + k], accumulator_kind(c->type));
         describe(&acc, c->type, &out[i]);
     }
     free(b.partial);

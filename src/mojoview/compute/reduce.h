@@ -1,4 +1,4 @@
-/* Reduction loops: for each operation and dtype a step that takes a strided run of elements into an accumulator. */
+/* Loops of the reductions: for each operation and dtype a function that accumulates a strided run of elements. */
 #ifndef MOJOVIEW_REDUCE_H
 #define MOJOVIEW_REDUCE_H
 
@@ -6,7 +6,7 @@
 #include "extent.h"
 #include "simd.h"
 
-/* ---- blocks: dense elements are read in place, others are gathered first; float16 is widened to float32 */
+/* ---- blocks: dense elements are read in place, others are gathered; float16 is widened to float32 */
 typedef uint8_t mv_at_b8 __attribute__((aligned(1), may_alias));
 #define MV_DEFINE_BLOCK(name, T)                                                                                      \
     MV_INLINE const mv_at_##name *mv_block_##name(const char *p, int64_t stride, int64_t n, T *buffer) {              \
@@ -27,7 +27,7 @@ MV_DEFINE_BLOCK(u64, uint64_t)
 MV_DEFINE_BLOCK(f32, float)
 MV_DEFINE_BLOCK(f64, double)
 #undef MV_DEFINE_BLOCK
-/* any nonzero byte is True: made 1, so that the loops may take bools for numbers */
+/* any nonzero byte is True; it becomes 1, so that the loops can treat bools as numbers */
 MV_INLINE const mv_at_b8 *mv_block_b8(const char *p, int64_t stride, int64_t n, uint8_t *buffer) {
     if (stride == 1)
         for (int64_t i = 0; i < n; i++)
@@ -43,7 +43,7 @@ MV_INLINE const mv_at_f32 *mv_block_f16(const char *p, int64_t stride, int64_t n
     return (const mv_at_f32 *)buffer;
 }
 
-#define MV_STEP(fn, name, T, BLOCK)                                                                                   \
+#define MV_ACCUMULATE(fn, name, T, BLOCK)                                                                             \
     MV_CLONES static void fn(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {               \
         T buffer[MV_BLOCK];                                                                                           \
         for (int64_t done = 0; done < n; done += MV_BLOCK) {                                                          \
@@ -52,7 +52,7 @@ MV_INLINE const mv_at_f32 *mv_block_f16(const char *p, int64_t stride, int64_t n
         }                                                                                                             \
     }
 
-#define MV_STEP2(fn, name, T, BLOCK)                                                                                  \
+#define MV_ACCUMULATE_PAIRS(fn, name, T, BLOCK)                                                                       \
     MV_CLONES static void fn(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {               \
         T buffer[2][MV_BLOCK];                                                                                        \
         for (int64_t done = 0; done < n; done += MV_BLOCK) {                                                          \
@@ -62,27 +62,53 @@ MV_INLINE const mv_at_f32 *mv_block_f16(const char *p, int64_t stride, int64_t n
         }                                                                                                             \
     }
 
-/* ---- sums of a block */
-#define MV_FLOAT_SUM(name, at)                                                                                        \
-    MV_INLINE double mv_sum_##name(const at *x, int64_t n) {                                                          \
-        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
-        MV_IN_LANES(n, lane[l] += x[i])                                                                               \
-        MV_IN_REST(n, rest += x[i])                                                                                   \
-        return mv_add_lanes(lane) + rest;                                                                             \
-    }                                                                                                                 \
-    MV_INLINE void mv_take_sum_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                             \
-        a->n += n;                                                                                                    \
-        mv_add_compensated(a, mv_sum_##name(x, n));                                                                   \
-    }                                                                                                                 \
-    MV_INLINE void mv_take_dot_##name(mv_acc *a, const at *x, const at *y, int64_t n) {                               \
-        double lane[MV_LANES] = {0}, rest = 0;                                                                        \
-        MV_IN_LANES(n, lane[l] += (double)x[i] * (double)y[i])                                                        \
-        MV_IN_REST(n, rest += (double)x[i] * (double)y[i])                                                            \
-        a->n += n;                                                                                                    \
-        mv_add_compensated(a, mv_add_lanes(lane) + rest);                                                             \
-    }
-MV_FLOAT_SUM(f32, mv_at_f32)
-MV_FLOAT_SUM(f64, mv_at_f64)
+/* ---- sums of a block: in sixteen lanes, added to the sum so far with compensation */
+MV_INLINE double mv_sum_f64(const mv_at_f64 *x, int64_t n) {
+    double lane[MV_LANES] = {0}, rest = 0;
+    for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)
+        for (int l = 0; l < MV_LANES; l++)
+            lane[l] += x[group + l];
+    for (int64_t i = n / MV_LANES * MV_LANES; i < n; i++)
+        rest += x[i];
+    return mv_add_lanes(lane) + rest;
+}
+MV_INLINE void mv_accumulate_sum_f64(mv_acc *a, const mv_at_f64 *x, int64_t n, int64_t index) {
+    a->n += n;
+    mv_add_compensated(a, mv_sum_f64(x, n));
+}
+MV_INLINE double mv_sum_f32(const mv_at_f32 *x, int64_t n) {
+    double lane[MV_LANES] = {0}, rest = 0;
+    for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)
+        for (int l = 0; l < MV_LANES; l++)
+            lane[l] += x[group + l];
+    for (int64_t i = n / MV_LANES * MV_LANES; i < n; i++)
+        rest += x[i];
+    return mv_add_lanes(lane) + rest;
+}
+MV_INLINE void mv_accumulate_sum_f32(mv_acc *a, const mv_at_f32 *x, int64_t n, int64_t index) {
+    a->n += n;
+    mv_add_compensated(a, mv_sum_f32(x, n));
+}
+MV_INLINE void mv_accumulate_dot_f64(mv_acc *a, const mv_at_f64 *x, const mv_at_f64 *y, int64_t n) {
+    double lane[MV_LANES] = {0}, rest = 0;
+    for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)
+        for (int l = 0; l < MV_LANES; l++)
+            lane[l] += (double)x[group + l] * (double)y[group + l];
+    for (int64_t i = n / MV_LANES * MV_LANES; i < n; i++)
+        rest += (double)x[i] * (double)y[i];
+    a->n += n;
+    mv_add_compensated(a, mv_add_lanes(lane) + rest);
+}
+MV_INLINE void mv_accumulate_dot_f32(mv_acc *a, const mv_at_f32 *x, const mv_at_f32 *y, int64_t n) {
+    double lane[MV_LANES] = {0}, rest = 0;
+    for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)
+        for (int l = 0; l < MV_LANES; l++)
+            lane[l] += (double)x[group + l] * (double)y[group + l];
+    for (int64_t i = n / MV_LANES * MV_LANES; i < n; i++)
+        rest += (double)x[i] * (double)y[i];
+    a->n += n;
+    mv_add_compensated(a, mv_add_lanes(lane) + rest);
+}
 
 /* up to 32 bits: a block cannot overflow 64 */
 #define MV_NARROW_SUM(name)                                                                                           \
@@ -99,7 +125,7 @@ MV_NARROW_SUM(i32)
 MV_NARROW_SUM(u8)
 MV_NARROW_SUM(u16)
 MV_NARROW_SUM(u32)
-/* 64 bits: the halves apart, so that neither can overflow; BIAS makes signed numbers unsigned */
+/* 64 bits: the halves are summed separately, so that neither overflows; BIAS makes signed numbers unsigned */
 #define MV_WIDE_SUM(name, BIAS)                                                                                       \
     MV_INLINE mv_wide mv_sum_##name(const mv_at_##name *x, int64_t n) {                                               \
         uint64_t low = 0, high = 0;                                                                                   \
@@ -114,11 +140,11 @@ MV_WIDE_SUM(i64, UINT64_C(1) << 63)
 MV_WIDE_SUM(u64, UINT64_C(0))
 
 #define MV_INT_SUM(name, T, W)                                                                                        \
-    MV_INLINE void mv_take_sum_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {                   \
+    MV_INLINE void mv_accumulate_sum_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {             \
         a->n += n;                                                                                                    \
         a->total += mv_sum_##name(x, n);                                                                              \
     }                                                                                                                 \
-    MV_INLINE void mv_take_dot_##name(mv_acc *a, const mv_at_##name *x, const mv_at_##name *y, int64_t n) {           \
+    MV_INLINE void mv_accumulate_dot_##name(mv_acc *a, const mv_at_##name *x, const mv_at_##name *y, int64_t n) {     \
         uint64_t sum = 0; /* wraps, like NumPy's 64-bit integers */                                                   \
         for (int64_t i = 0; i < n; i++)                                                                               \
             sum += (uint64_t)x[i] * (uint64_t)y[i];                                                                   \
@@ -133,18 +159,18 @@ MV_EACH_UINT(MV_INT_SUM)
 #define MV_SPREAD(fn, at)                                                                                             \
     MV_INLINE double fn(const at *x, int64_t n, double mean) {                                                        \
         double lane[MV_LANES] = {0}, rest = 0;                                                                        \
-        MV_IN_LANES(n, const double apart = (double)x[i] - mean; lane[l] += apart * apart)                            \
-        MV_IN_REST(n, const double apart = (double)x[i] - mean; rest += apart * apart)                                \
+        MV_IN_LANES(n, const double delta = (double)x[i] - mean; lane[l] += delta * delta)                            \
+        MV_IN_REST(n, const double delta = (double)x[i] - mean; rest += delta * delta)                                \
         return mv_add_lanes(lane) + rest;                                                                             \
     }
-#define MV_TAKE_MOMENTS(name)                                                                                         \
-    MV_INLINE void mv_take_moments_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {               \
+#define MV_ACCUMULATE_MOMENTS(name)                                                                                   \
+    MV_INLINE void mv_accumulate_moments_##name(mv_acc *a, const mv_at_##name *x, int64_t n, int64_t index) {         \
         const double sum = (double)mv_sum_##name(x, n);                                                               \
         mv_add_moments(a, n, sum, 0, mv_spread_##name(x, n, sum / (double)n));                                        \
     }
 #define MV_MOMENTS(name)                                                                                              \
     MV_SPREAD(mv_spread_##name, mv_at_##name)                                                                         \
-    MV_TAKE_MOMENTS(name)
+    MV_ACCUMULATE_MOMENTS(name)
 MV_MOMENTS(b8)
 MV_MOMENTS(i8)
 MV_MOMENTS(i16)
@@ -154,8 +180,8 @@ MV_MOMENTS(u16)
 MV_MOMENTS(u32)
 MV_MOMENTS(f32)
 MV_MOMENTS(f64)
-/* Few CPUs convert 64-bit integers to doubles side by side. From -2^50
- * (BELOW: how far under zero) up to 2^51 it is exact to place them in the mantissa of 3 * 2^51. */
+/* Few CPUs convert vectors of 64-bit integers to doubles. From -2^50 (BELOW: how far under zero) up to 2^51 it is
+ * exact to place them in the mantissa of 3 * 2^51. */
 MV_INLINE double mv_small_to_double(uint64_t x) {
     union { uint64_t u; double d; } placed = {x + UINT64_C(0x4338000000000000)};
     return placed.d - 6755399441055744.0;
@@ -169,23 +195,23 @@ MV_INLINE double mv_small_to_double(uint64_t x) {
         if (large)                                                                                                    \
             return mv_spread_##name##_any(x, n, mean);                                                                \
         double lane[MV_LANES] = {0}, rest = 0;                                                                        \
-        MV_IN_LANES(n, const double apart = mv_small_to_double((uint64_t)x[i]) - mean; lane[l] += apart * apart)      \
-        MV_IN_REST(n, const double apart = mv_small_to_double((uint64_t)x[i]) - mean; rest += apart * apart)          \
+        MV_IN_LANES(n, const double delta = mv_small_to_double((uint64_t)x[i]) - mean; lane[l] += delta * delta)      \
+        MV_IN_REST(n, const double delta = mv_small_to_double((uint64_t)x[i]) - mean; rest += delta * delta)          \
         return mv_add_lanes(lane) + rest;                                                                             \
     }                                                                                                                 \
-    MV_TAKE_MOMENTS(name)
+    MV_ACCUMULATE_MOMENTS(name)
 MV_WIDE_MOMENTS(i64, UINT64_C(1) << 50)
 MV_WIDE_MOMENTS(u64, UINT64_C(0))
 
-/* ---- smallest and largest, with NumPy's rules: the first NaN (NaT) wins, else the first among equals */
+/* ---- extremes by NumPy's rules: the first NaN (NaT) wins, else the first among equals */
 #define MV_FIRST(x, n, i, CONDITION)                                                                                  \
     int64_t i = 0;                                                                                                    \
     while (i < (n)-1 && !(CONDITION))                                                                                 \
         i++
 
-/* Whether a block holds nothing better than `limit` and nothing unordered: the usual case, and cheap to see. The masks
- * are joined by `and`: of `or` with a negated mask compilers make blends, three times as slow. */
-#define MV_FLOAT_DULL(fn, name, T, OP)                                                                                \
+/* Returns whether a block has nothing better than `limit` and nothing unordered: the usual case, and a cheap test. The
+ * masks are joined by `and`: compilers turn `or` with a negated mask into blends, three times as slow. */
+#define MV_FLOAT_NO_IMPROVEMENT(fn, name, T, OP)                                                                      \
     MV_INLINE int fn(const mv_at_##name *x, int64_t n, T limit) {                                                     \
         mv_bits_##name fine[4];                                                                                       \
         int found = 0;                                                                                                \
@@ -211,14 +237,14 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
             found |= all[l] == 0;                                                                                     \
         return !found;                                                                                                \
     }
-#define MV_EXACT_DULL(fn, name, T, OP)                                                                                \
+#define MV_EXACT_NO_IMPROVEMENT(fn, name, T, OP)                                                                      \
     MV_INLINE int fn(const mv_at_##name *x, int64_t n, T limit) {                                                     \
         int odd = 0;                                                                                                  \
         for (int64_t i = 0; i < n; i++)                                                                               \
             odd |= !(x[i] OP limit);                                                                                  \
         return !odd;                                                                                                  \
     }
-/* The best of a block from `best` on, passing over what is unordered, and whether there is any such. */
+/* Returns the best of a block and `best`, ignoring unordered elements, and whether there are any. */
 #define MV_FLOAT_BEST(fn, name, T, OP)                                                                                \
     MV_INLINE T fn(const mv_at_##name *x, int64_t n, T best, int *unordered) {                                        \
         mv_vector_##name lane[4];                                                                                     \
@@ -247,21 +273,21 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
         *unordered = odd;                                                                                             \
         return best;                                                                                                  \
     }
-/* UNORDERED(v) tells NaN or NaT, MARK is what the result then is */
-#define MV_EXTREME(fn, at, T, kind, OP, DULL, BEST, UNORDERED, MARK)                                                  \
+/* UNORDERED(v) tests for NaN or NaT; NAN_RESULT is the result if there is one. */
+#define MV_EXTREME(fn, at, T, kind, OP, NO_IMPROVEMENT, BEST, UNORDERED, NAN_RESULT)                                  \
     MV_INLINE void fn(mv_acc *a, const at *x, int64_t n, int64_t index, int position) {                               \
         const int first = a->n == 0;                                                                                  \
         if (a->unordered)                                                                                             \
             return;                                                                                                   \
         a->n += n;                                                                                                    \
-        if (!first && DULL(x, n, (T)a->low.kind))                                                                     \
+        if (!first && NO_IMPROVEMENT(x, n, (T)a->low.kind))                                                           \
             return;                                                                                                   \
         int unordered;                                                                                                \
         const T best = BEST(x, n, x[0], &unordered);                                                                  \
         if (unordered) {                                                                                              \
             MV_FIRST(x, n, i, UNORDERED(x[i]));                                                                       \
             a->unordered = 1;                                                                                         \
-            a->low.kind = MARK;                                                                                       \
+            a->low.kind = NAN_RESULT;                                                                                 \
             a->low_at = index + i;                                                                                    \
         } else if (first || best OP (T)a->low.kind) {                                                                 \
             a->low.kind = best;                                                                                       \
@@ -274,31 +300,35 @@ MV_WIDE_MOMENTS(u64, UINT64_C(0))
 #define MV_NEVER(v) 0
 #define MV_IS_NAN(v) ((v) != (v))
 #define MV_IS_NAT(v) ((v) == MV_NAT)
-#define MV_TAKE_EXTREMES(name, at)                                                                                    \
-    MV_INLINE void mv_take_min_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_low_##name(a, x, n, i, 0); } \
-    MV_INLINE void mv_take_max_##name(mv_acc *a, const at *x, int64_t n, int64_t i) { mv_high_##name(a, x, n, i, 0); } \
-    MV_INLINE void mv_take_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+#define MV_ACCUMULATE_EXTREMES(name, at)                                                                              \
+    MV_INLINE void mv_accumulate_min_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                           \
+        mv_low_##name(a, x, n, i, 0);                                                                                 \
+    }                                                                                                                 \
+    MV_INLINE void mv_accumulate_max_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                           \
+        mv_high_##name(a, x, n, i, 0);                                                                                \
+    }                                                                                                                 \
+    MV_INLINE void mv_accumulate_argmin_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                        \
         mv_low_##name(a, x, n, i, 1);                                                                                 \
     }                                                                                                                 \
-    MV_INLINE void mv_take_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                              \
+    MV_INLINE void mv_accumulate_argmax_##name(mv_acc *a, const at *x, int64_t n, int64_t i) {                        \
         mv_high_##name(a, x, n, i, 1);                                                                                \
     }
 #define MV_FLOAT_EXTREMES(name, T)                                                                                    \
-    MV_FLOAT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
-    MV_FLOAT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
+    MV_FLOAT_NO_IMPROVEMENT(mv_none_below_##name, name, T, >=)                                                        \
+    MV_FLOAT_NO_IMPROVEMENT(mv_none_above_##name, name, T, <=)                                                        \
     MV_FLOAT_BEST(mv_least_##name, name, T, <)                                                                        \
     MV_FLOAT_BEST(mv_most_##name, name, T, >)                                                                         \
     MV_EXTREME(mv_low_##name, mv_at_##name, T, f64, <, mv_none_below_##name, mv_least_##name, MV_IS_NAN, NAN)         \
     MV_EXTREME(mv_high_##name, mv_at_##name, T, f64, >, mv_none_above_##name, mv_most_##name, MV_IS_NAN, NAN)         \
-    MV_TAKE_EXTREMES(name, mv_at_##name)
+    MV_ACCUMULATE_EXTREMES(name, mv_at_##name)
 #define MV_EXACT_EXTREMES(name, T, kind)                                                                              \
-    MV_EXACT_DULL(mv_none_below_##name, name, T, >=)                                                                  \
-    MV_EXACT_DULL(mv_none_above_##name, name, T, <=)                                                                  \
+    MV_EXACT_NO_IMPROVEMENT(mv_none_below_##name, name, T, >=)                                                        \
+    MV_EXACT_NO_IMPROVEMENT(mv_none_above_##name, name, T, <=)                                                        \
     MV_EXACT_BEST(mv_least_##name, mv_at_##name, T, <, MV_NEVER)                                                      \
     MV_EXACT_BEST(mv_most_##name, mv_at_##name, T, >, MV_NEVER)                                                       \
     MV_EXTREME(mv_low_##name, mv_at_##name, T, kind, <, mv_none_below_##name, mv_least_##name, MV_NEVER, 0)           \
     MV_EXTREME(mv_high_##name, mv_at_##name, T, kind, >, mv_none_above_##name, mv_most_##name, MV_NEVER, 0)           \
-    MV_TAKE_EXTREMES(name, mv_at_##name)
+    MV_ACCUMULATE_EXTREMES(name, mv_at_##name)
 #define MV_INT_EXTREMES(name, T, W) MV_EXACT_EXTREMES(name, T, i64)
 #define MV_UINT_EXTREMES(name, T, W) MV_EXACT_EXTREMES(name, T, u64)
 MV_EACH_INT(MV_INT_EXTREMES)
@@ -306,17 +336,17 @@ MV_EACH_UINT(MV_UINT_EXTREMES)
 MV_EXACT_EXTREMES(b8, uint8_t, u64)
 MV_FLOAT_EXTREMES(f32, float)
 MV_FLOAT_EXTREMES(f64, double)
-/* datetimes: NaT is the smallest int64, so for the largest it has to be looked for */
-#define MV_NEVER_DULL(x, n, limit) 0
+/* datetimes: NaT is the smallest int64, so for the largest every element is tested */
+#define MV_NEVER_WITHOUT_IMPROVEMENT(x, n, limit) 0
 MV_EXACT_BEST(mv_least_time, mv_at_i64, int64_t, <, MV_IS_NAT)
 MV_EXACT_BEST(mv_most_time, mv_at_i64, int64_t, >, MV_IS_NAT)
 MV_EXTREME(mv_low_time, mv_at_i64, int64_t, i64, <, mv_none_below_i64, mv_least_time, MV_IS_NAT, MV_NAT)
-MV_EXTREME(mv_high_time, mv_at_i64, int64_t, i64, >, MV_NEVER_DULL, mv_most_time, MV_IS_NAT, MV_NAT)
-MV_TAKE_EXTREMES(time, mv_at_i64)
+MV_EXTREME(mv_high_time, mv_at_i64, int64_t, i64, >, MV_NEVER_WITHOUT_IMPROVEMENT, mv_most_time, MV_IS_NAT, MV_NAT)
+MV_ACCUMULATE_EXTREMES(time, mv_at_i64)
 
 /* ---- counts */
 #define MV_COUNT(name, at, MISSING)                                                                                   \
-    MV_INLINE void mv_take_count_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                           \
+    MV_INLINE void mv_accumulate_count_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                     \
         int64_t missing = 0;                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                                               \
             missing += MISSING(x[i]);                                                                                 \
@@ -326,28 +356,28 @@ MV_COUNT(f32, mv_at_f32, MV_IS_NAN)
 MV_COUNT(f64, mv_at_f64, MV_IS_NAN)
 MV_COUNT(time, mv_at_i64, MV_IS_NAT)
 
-#define MV_HITS(name, at)                                                                                             \
-    MV_INLINE void mv_take_hits_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                            \
-        int64_t hits = 0;                                                                                             \
+#define MV_NONZERO(name, at)                                                                                          \
+    MV_INLINE void mv_accumulate_nonzero_##name(mv_acc *a, const at *x, int64_t n, int64_t index) {                   \
+        int64_t nonzero = 0;                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                                               \
-            hits += x[i] != 0;                                                                                        \
+            nonzero += x[i] != 0;                                                                                     \
         a->n += n;                                                                                                    \
-        a->hits += hits;                                                                                              \
+        a->nonzero += nonzero;                                                                                        \
     }
-#define MV_INT_HITS(name, T, W) MV_HITS(name, mv_at_##name)
-MV_HITS(b8, mv_at_b8)
-MV_EACH_INT(MV_INT_HITS)
-MV_EACH_UINT(MV_INT_HITS)
-MV_HITS(f32, mv_at_f32)
-MV_HITS(f64, mv_at_f64)
+#define MV_INT_NONZERO(name, T, W) MV_NONZERO(name, mv_at_##name)
+MV_NONZERO(b8, mv_at_b8)
+MV_EACH_INT(MV_INT_NONZERO)
+MV_EACH_UINT(MV_INT_NONZERO)
+MV_NONZERO(f32, mv_at_f32)
+MV_NONZERO(f64, mv_at_f64)
 
-/* ---- describe: everything in one pass over memory; missing elements are skipped */
-/* Says which extremes a block has moved: 1 the smallest, 2 the largest. Where they
- * stand is looked up at the end of the run. */
+/* ---- describe: all statistics in one pass over memory; missing elements are skipped */
+/* The extremes that a block has changed: 1 the smallest, 2 the largest. Their positions are found at the end of the
+ * run. */
 #define MV_IMPROVE(kind, best_low, best_high)                                                                         \
     (((before == 0 || best_low < (__typeof__(best_low))a->low.kind) ? (a->low.kind = best_low, 1) : 0) |              \
      ((before == 0 || best_high > (__typeof__(best_high))a->high.kind) ? (a->high.kind = best_high, 2) : 0))
-/* The usual block has nothing beyond the extremes so far: a cheap look tells. */
+/* The usual block has nothing beyond the extremes so far, which is cheap to test. */
 #define MV_FLOAT_EXTENT(name, T)                                                                                      \
     MV_FLOAT_WITHIN(mv_within_##name, name, T)                                                                        \
     MV_INLINE double mv_extent_##name(const mv_at_##name *x, int64_t n, T *low, T *high) {                            \
@@ -371,11 +401,11 @@ MV_FLOAT_EXTENT(f64, double)
     }                                                                                                                 \
     MV_INLINE double mv_spread_present_##name(const mv_at_##name *x, int64_t n, double mean) {                        \
         double lane[MV_LANES] = {0}, rest = 0;                                                                        \
-        MV_IN_LANES(n, const double v = x[i]; const double apart = v == v ? v - mean : 0; lane[l] += apart * apart)   \
-        MV_IN_REST(n, const double v = x[i]; const double apart = v == v ? v - mean : 0; rest += apart * apart)       \
+        MV_IN_LANES(n, const double v = x[i]; const double delta = v == v ? v - mean : 0; lane[l] += delta * delta)   \
+        MV_IN_REST(n, const double v = x[i]; const double delta = v == v ? v - mean : 0; rest += delta * delta)       \
         return mv_add_lanes(lane) + rest;                                                                             \
     }                                                                                                                 \
-    MV_INLINE int mv_take_describe_##name(mv_acc *a, const mv_at_##name *x, int64_t n) {                              \
+    MV_INLINE int mv_accumulate_describe_##name(mv_acc *a, const mv_at_##name *x, int64_t n) {                        \
         const int64_t before = a->n;                                                                                  \
         T low = before ? (T)a->low.f64 : (T)INFINITY, high = before ? (T)a->high.f64 : -(T)INFINITY;                  \
         double total = mv_extent_##name(x, n, &low, &high), m2;                                                       \
@@ -384,7 +414,7 @@ MV_FLOAT_EXTENT(f64, double)
             m2 = mv_spread_##name(x, n, total / (double)n);                                                           \
         } else { /* a NaN, or infinities of both signs */                                                             \
             counted.n = 0;                                                                                            \
-            mv_take_count_##name(&counted, x, n, 0);                                                                  \
+            mv_accumulate_count_##name(&counted, x, n, 0);                                                            \
             if (counted.n == 0)                                                                                       \
                 return 0;                                                                                             \
             total = mv_sum_present_##name(x, n);                                                                      \
@@ -396,7 +426,7 @@ MV_FLOAT_EXTENT(f64, double)
 #define MV_INT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, i64)
 #define MV_UINT_DESCRIBE(name, T, W) MV_EXACT_DESCRIBE(name, mv_at_##name, T, u64)
 #define MV_EXACT_DESCRIBE(name, at, T, kind)                                                                          \
-    MV_INLINE int mv_take_describe_##name(mv_acc *a, const at *x, int64_t n) {                                        \
+    MV_INLINE int mv_accumulate_describe_##name(mv_acc *a, const at *x, int64_t n) {                                  \
         const int64_t before = a->n;                                                                                  \
         const mv_wide total = mv_sum_##name(x, n);                                                                    \
         a->total += total;                                                                                            \
@@ -414,19 +444,19 @@ MV_EXACT_DESCRIBE(b8, mv_at_b8, uint8_t, u64)
 MV_EACH_INT(MV_INT_DESCRIBE)
 MV_EACH_UINT(MV_UINT_DESCRIBE)
 /* stretches between NaTs */
-MV_INLINE int mv_take_describe_time(mv_acc *a, const mv_at_i64 *x, int64_t n) {
+MV_INLINE int mv_accumulate_describe_time(mv_acc *a, const mv_at_i64 *x, int64_t n) {
     int moved = 0;
     for (int64_t i = 0; i < n;) {
         int64_t end = i;
         while (end < n && x[end] != MV_NAT)
             end++;
         if (end > i)
-            moved |= mv_take_describe_i64(a, x + i, end - i);
+            moved |= mv_accumulate_describe_i64(a, x + i, end - i);
         i = end + 1;
     }
     return moved;
 }
-#define MV_DESCRIBE_STEP(fn, name, T, kind, TAKE)                                                                     \
+#define MV_ACCUMULATE_DESCRIBE(fn, name, T, kind, TAKE)                                                               \
     MV_CLONES static void fn(void *state, char *const *p, const int64_t *s, int64_t n, int64_t index) {               \
         T buffer[MV_BLOCK];                                                                                           \
         mv_acc *a = state;                                                                                            \

@@ -1,9 +1,9 @@
-/* Compiler attributes of the loops: builds for several CPUs, independent iterations. */
+/* Compiler attributes of the loops: clones for several CPUs, independent iterations. */
 #ifndef MOJOVIEW_SIMD_H
 #define MOJOVIEW_SIMD_H
 
-/* One body, compiled for several CPUs; the loader picks at run time. Sanitizers instrument
- * the resolver, which runs before they do. */
+/* One body compiled for several CPUs; the loader chooses. Not with sanitizers: they instrument the resolver, which
+ * runs before their start-up. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
 #define MV_SANITIZED 1
@@ -19,7 +19,7 @@
 #define MV_CLONES
 #endif
 
-/* The iterations of the next loop do not depend on each other, also where input and output are the same memory. */
+/* The iterations of the next loop are independent, even if input and output are the same memory. */
 #if defined(__clang__)
 #define MV_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

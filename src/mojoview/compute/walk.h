@@ -1,10 +1,9 @@
-/* The one N-d engine: a coalesced loop nest over arrays of the same shape, walked
- * in runs of elements that are not missing.
+/* N-d iteration: a coalesced loop nest over arrays of the same shape, walked in runs of elements that are not missing.
  *
- * Inner loops see (pointers, byte strides, count) like NumPy's, so they need to know neither dimensions nor masks. Any
- * range of the flat iteration order can be walked alone: that is how work is split over threads. */
-#ifndef MOJOVIEW_STRIDED_H
-#define MOJOVIEW_STRIDED_H
+ * Inner loops take (pointers, byte strides, count) like NumPy's and know neither dimensions nor masks. Any range of the
+ * flat iteration order can be walked by itself, which is how work is split over threads. */
+#ifndef MOJOVIEW_WALK_H
+#define MOJOVIEW_WALK_H
 
 #include <stdint.h>
 #include <string.h>
@@ -56,8 +55,7 @@ static inline void mv_nest_swap(mv_nest *nest, int i, int j) {
     }
 }
 
-/* Turns dimensions round and sorts them so that the last operand (the output, where there
- * is one) is walked upwards and densely. */
+/* Reverses and sorts dimensions so that the last operand (an output, if there is one) is walked upwards, densely. */
 static inline void mv_nest_reorder(mv_nest *nest) {
     const int lead = nest->operands - 1;
     for (int d = 0; d < nest->ndim; d++) {
@@ -114,7 +112,7 @@ static inline int32_t mv_nest_add_mask(mv_nest *nest, const mv_desc *d) {
     return MV_OK;
 }
 
-/* Lays out arrays of the same shape. A size of zero needs no walk: the nest is then left without dimensions. */
+/* Makes the nest of arrays of the same shape. With no elements it has no dimensions, and there is nothing to walk. */
 static inline int32_t mv_nest_make(mv_nest *nest, mv_desc *const *args, int count, int order) {
     nest->ndim = args[0]->ndim;
     nest->operands = count;
@@ -182,7 +180,7 @@ static inline void mv_mask_expand(const mv_mask_walk *mask, int64_t at, int64_t 
     }
 }
 
-/* Calls `step` for every stretch of elements that no mask calls missing. */
+/* Calls `step` for every run of elements that are not missing in any mask. */
 static inline void mv_run_masked(const mv_nest *nest, char *const *p, const int64_t *at, int64_t n, int64_t index,
                                  mv_step step, void *state) {
     const int inner = nest->ndim - 1;
