@@ -1,10 +1,9 @@
 /* The K-slot latch alone: one writer, readers in threads or processes, every word of a publication its number.
  *
- *   latch_test stress BYTES SLOTS READS READERS MODE [PAUSE]   MODE: threads, processes, stopped (SIGSTOP/SIGCONT of the writer)
- *   latch_test wrap                                             across the 2^32 mark of the counter
- *   latch_test kill POINT TIMES BYTES                           a writer killed at a fail point, a successor, readers throughout
- *   latch_test history BYTES SLOTS
- */
+ * latch_test stress BYTES SLOTS READS READERS MODE [PAUSE]   MODE: threads, processes, stopped (SIGSTOP/SIGCONT of the
+ * writer) latch_test wrap                                             across the 2^32 mark of the counter latch_test
+ * kill POINT TIMES BYTES                           a writer killed at a fail point, a successor, readers throughout
+ * latch_test history BYTES SLOTS / */
 #define _GNU_SOURCE
 #define MV_FAILPOINTS
 #include <pthread.h>
@@ -14,8 +13,13 @@
 #include "sharing/state/latch.h"
 #include "sharing/segment/platform.h"
 
-#define CHECK(truth) \
-    do { if (!(truth)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth); abort(); } } while (0)
+#define CHECK(truth)                                                                                                   \
+    do {                                                                                                               \
+        if (!(truth)) {                                                                                                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth);                                                \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 typedef struct shared {
     _Atomic uint64_t stop, torn, backwards, reads, retries, busy;
@@ -26,13 +30,15 @@ typedef struct shared {
 
 static void fill(char *record, uint64_t bytes, uint64_t n) {
     uint64_t i;
-    for (i = 0; i < bytes; i++) record[i] = (char)(n >> 8 * (i % 8));
+    for (i = 0; i < bytes; i++)
+        record[i] = (char)(n >> 8 * (i % 8));
 }
 
 static int whole(const char *record, uint64_t bytes, uint64_t n) {
     uint64_t i;
     for (i = 0; i < bytes; i++)
-        if (record[i] != (char)(n >> 8 * (i % 8))) return 0;
+        if (record[i] != (char)(n >> 8 * (i % 8)))
+            return 0;
     return 1;
 }
 
@@ -51,7 +57,8 @@ static void *reader(void *argument) {
     uint64_t n = 0, last = 0, time = 0, retries = 0, count = 0, torn = 0, backwards = 0, busy = 0;
     while (count < s->quota && (count < 10 || !atomic_load_explicit(&s->stop, memory_order_relaxed))) {
         int status = mv_latch_read(&s->latch, record, &n, &time, &retries);
-        if (status == MV_LATCH_NONE) continue;
+        if (status == MV_LATCH_NONE)
+            continue;
         if (status == MV_LATCH_BUSY) {
             busy++;
             sched_yield();
@@ -88,8 +95,8 @@ static void *writer(void *argument) {
 
 static int report(shared *s, uint64_t writes) {
     printf("reads %llu torn %llu backwards %llu retries %llu busy %llu writes %llu\n", (unsigned long long)s->reads,
-           (unsigned long long)s->torn, (unsigned long long)s->backwards, (unsigned long long)s->retries, (unsigned long long)s->busy,
-           (unsigned long long)writes);
+           (unsigned long long)s->torn, (unsigned long long)s->backwards, (unsigned long long)s->retries,
+           (unsigned long long)s->busy, (unsigned long long)writes);
     return s->torn || s->backwards || s->reads < s->quota * s->readers;
 }
 
@@ -102,8 +109,10 @@ static int stress(uint64_t bytes, uint64_t slots, uint64_t reads, uint64_t reade
     if (strcmp(mode, "threads") == 0) {
         pthread_t writing, reading[64];
         CHECK(pthread_create(&writing, NULL, writer, s) == 0);
-        for (k = 0; k < readers; k++) CHECK(pthread_create(&reading[k], NULL, reader, s) == 0);
-        for (k = 0; k < readers; k++) pthread_join(reading[k], NULL);
+        for (k = 0; k < readers; k++)
+            CHECK(pthread_create(&reading[k], NULL, reader, s) == 0);
+        for (k = 0; k < readers; k++)
+            pthread_join(reading[k], NULL);
         atomic_store(&s->stop, 1);
         pthread_join(writing, NULL);
     } else {
@@ -135,7 +144,8 @@ static int stress(uint64_t bytes, uint64_t slots, uint64_t reads, uint64_t reade
                 nanosleep(&nap, NULL);
             }
         }
-        for (k = 0; k < readers; k++) CHECK(waitpid(reading[k], NULL, 0) == reading[k]);
+        for (k = 0; k < readers; k++)
+            CHECK(waitpid(reading[k], NULL, 0) == reading[k]);
         atomic_store(&s->stop, 1);
         CHECK(waitpid(child, NULL, 0) == child);
     }
@@ -154,7 +164,8 @@ static int wrap(void) {
         CHECK(got == n && whole(record, 24, n) && retries == 0);
     }
     CHECK(mv_latch_read_at(&s->latch, n - 4, record, &time) == MV_LATCH_GONE);
-    CHECK(mv_latch_read_at(&s->latch, n - (UINT64_C(1) << 32), record, &time) == MV_LATCH_GONE); /* what 32 bits would mix up */
+    /* what 32 bits would mix up */
+    CHECK(mv_latch_read_at(&s->latch, n - (UINT64_C(1) << 32), record, &time) == MV_LATCH_GONE);
     return 0;
 }
 
@@ -184,16 +195,18 @@ static int killed(const char *point, uint64_t times, uint64_t bytes) {
         CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         CHECK(mv_latch_read(&s->latch, record, &n, &time, &retries) == MV_LATCH_READ && retries == 0);
         CHECK(whole(record, bytes, n) && n >= before); /* what was published before the kill is still there */
-        begin = mv_monotonic_ns(); /* the successor goes on with the next number */
+        begin = mv_monotonic_ns();                     /* the successor goes on with the next number */
         fill(record, bytes, n + 1);
         CHECK(mv_latch_write(&s->latch, record, n + 1) == n + 1);
-        if (mv_monotonic_ns() - begin > worst) worst = mv_monotonic_ns() - begin;
+        if (mv_monotonic_ns() - begin > worst)
+            worst = mv_monotonic_ns() - begin;
         CHECK(mv_latch_read(&s->latch, record, &before, &time, &retries) == MV_LATCH_READ && before == n + 1);
     }
     atomic_store(&s->stop, 1);
     waitpid(reading, NULL, 0);
     printf("kills %llu worst takeover %llu ns reads %llu torn %llu backwards %llu\n", (unsigned long long)times,
-           (unsigned long long)worst, (unsigned long long)s->reads, (unsigned long long)s->torn, (unsigned long long)s->backwards);
+           (unsigned long long)worst, (unsigned long long)s->reads, (unsigned long long)s->torn,
+           (unsigned long long)s->backwards);
     return s->torn || s->backwards;
 }
 
@@ -208,7 +221,8 @@ static int history(uint64_t bytes, uint64_t slots) {
     for (n = 1; n <= 3 * slots; n++) {
         int expected = n > 2 * slots ? MV_LATCH_READ : MV_LATCH_GONE;
         CHECK(mv_latch_read_at(&s->latch, n, record, &time) == expected);
-        if (expected == MV_LATCH_READ) CHECK(whole(record, bytes, n) && time == n);
+        if (expected == MV_LATCH_READ)
+            CHECK(whole(record, bytes, n) && time == n);
     }
     return 0;
 }
@@ -217,8 +231,11 @@ int main(int argc, char **argv) {
 #define NUMBER(k) (argc > (k) ? strtoull(argv[k], NULL, 10) : 0)
     if (argc >= 7 && strcmp(argv[1], "stress") == 0)
         return stress(NUMBER(2), NUMBER(3), NUMBER(4), NUMBER(5), argv[6], (int)NUMBER(7));
-    if (argc == 2 && strcmp(argv[1], "wrap") == 0) return wrap();
-    if (argc == 5 && strcmp(argv[1], "kill") == 0) return killed(argv[2], NUMBER(3), NUMBER(4));
-    if (argc == 4 && strcmp(argv[1], "history") == 0) return history(NUMBER(2), NUMBER(3));
+    if (argc == 2 && strcmp(argv[1], "wrap") == 0)
+        return wrap();
+    if (argc == 5 && strcmp(argv[1], "kill") == 0)
+        return killed(argv[2], NUMBER(3), NUMBER(4));
+    if (argc == 4 && strcmp(argv[1], "history") == 0)
+        return history(NUMBER(2), NUMBER(3));
     return 64;
 }

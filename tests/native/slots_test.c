@@ -1,4 +1,5 @@
-/* Reader pins alone: a writer that fills free slots, readers that look in place for a while; a pinned slot must never change.
+/* Reader pins alone: a writer that fills free slots, readers that look in place for a while; a pinned slot must never
+ * change.
  *
  *   slots_test stress SLOTS READERS READS MODE       MODE: threads, processes
  *   slots_test kill POINT TIMES                      a writer killed at a fail point, a successor, a reader throughout
@@ -15,8 +16,13 @@
 
 #define WORDS 512
 #define ROWS 16
-#define CHECK(truth) \
-    do { if (!(truth)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth); abort(); } } while (0)
+#define CHECK(truth)                                                                                                   \
+    do {                                                                                                               \
+        if (!(truth)) {                                                                                                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth);                                                \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 typedef struct counts {
     _Atomic uint64_t stop, torn, backwards, reads, busy, lapped;
@@ -32,15 +38,17 @@ typedef struct place {
 
 static place make(uint64_t slots) {
     place p;
-    size_t head = 128 * (1 + slots), rows = 128 * (1 + ROWS), size = 4096 + head + rows + slots * sizeof(uint64_t[WORDS]);
+    size_t head = 128 * (1 + slots), rows = 128 * (1 + ROWS),
+           size = 4096 + head + rows + slots * sizeof(uint64_t[WORDS]);
     char *memory;
     p.fd = mv_os_anonymous("pins", "/tmp");
     CHECK(p.fd >= 0 && ftruncate(p.fd, (off_t)size) == 0);
     memory = (char *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
     CHECK(memory != MAP_FAILED);
     p.c = (counts *)(void *)memory;
-    p.pins = (mv_slots_ref){(mv_slots_head *)(void *)(memory + 4096), (mv_pin_row *)(void *)(memory + 4096 + head), ROWS, slots};
-    p.data = (uint64_t(*)[WORDS])(void *)(memory + 4096 + head + rows);
+    p.pins = (mv_slots_ref){(mv_slots_head *)(void *)(memory + 4096), (mv_pin_row *)(void *)(memory + 4096 + head),
+                            ROWS, slots};
+    p.data = (uint64_t (*)[WORDS])(void *)(memory + 4096 + head + rows);
     atomic_store(&p.pins.head->slots, slots);
     return p;
 }
@@ -48,7 +56,8 @@ static place make(uint64_t slots) {
 static int whole(const uint64_t *data, uint64_t n) {
     int i;
     for (i = 0; i < WORDS; i++)
-        if (data[i] != n) return 0;
+        if (data[i] != n)
+            return 0;
     return 1;
 }
 
@@ -57,11 +66,14 @@ static int64_t publish(place *p, int tries) {
     uint64_t n = (atomic_load(&p->pins.head->map) >> 8) + 1;
     int i;
     while (slot < 0 && tries-- > 0)
-        if ((slot = mv_slots_acquire(&p->pins)) < 0) sched_yield();
-    if (slot < 0) return -1;
+        if ((slot = mv_slots_acquire(&p->pins)) < 0)
+            sched_yield();
+    if (slot < 0)
+        return -1;
     for (i = 0; i < WORDS; i++) {
         p->data[slot][i] = n;
-        if (i == WORDS / 2) MV_FAILPOINT("slots.mid_payload");
+        if (i == WORDS / 2)
+            MV_FAILPOINT("slots.mid_payload");
     }
     return (int64_t)mv_slots_publish(&p->pins, (uint64_t)slot, WORDS * 8, n);
 }
@@ -86,14 +98,16 @@ static void *reader(void *argument) {
     mv_failpoint_dice = (uint64_t)row;
     while (done < p->c->quota && (done < 10 || !atomic_load_explicit(&p->c->stop, memory_order_relaxed))) {
         int status = mv_slots_pin(&p->pins, (uint64_t)row, &map);
-        if (status == MV_SLOTS_NONE) continue;
+        if (status == MV_SLOTS_NONE)
+            continue;
         if (status == MV_SLOTS_BUSY) {
             lapped++;
             continue;
         }
         CHECK(status == MV_SLOTS_PINNED);
         torn += !whole(p->data[map & 255], map >> 8);
-        if (done % 64 == 0) sched_yield(); /* keeps it pinned while the writer runs on */
+        if (done % 64 == 0)
+            sched_yield(); /* keeps it pinned while the writer runs on */
         torn += !whole(p->data[map & 255], map >> 8);
         backwards += map >> 8 < last;
         last = map >> 8;
@@ -111,8 +125,8 @@ static void *reader(void *argument) {
 static int report(place *p, uint64_t wanted) {
     counts *c = p->c;
     printf("reads %llu torn %llu backwards %llu busy %llu lapped %llu writes %llu\n", (unsigned long long)c->reads,
-           (unsigned long long)c->torn, (unsigned long long)c->backwards, (unsigned long long)c->busy, (unsigned long long)c->lapped,
-           (unsigned long long)(atomic_load(&p->pins.head->map) >> 8));
+           (unsigned long long)c->torn, (unsigned long long)c->backwards, (unsigned long long)c->busy,
+           (unsigned long long)c->lapped, (unsigned long long)(atomic_load(&p->pins.head->map) >> 8));
     return c->torn || c->backwards || c->reads < wanted;
 }
 
@@ -123,8 +137,10 @@ static int stress(uint64_t slots, uint64_t readers, uint64_t reads, const char *
     if (strcmp(mode, "threads") == 0) {
         pthread_t writing, reading[ROWS];
         CHECK(pthread_create(&writing, NULL, writer, &p) == 0);
-        for (k = 0; k < readers; k++) CHECK(pthread_create(&reading[k], NULL, reader, &p) == 0);
-        for (k = 0; k < readers; k++) pthread_join(reading[k], NULL);
+        for (k = 0; k < readers; k++)
+            CHECK(pthread_create(&reading[k], NULL, reader, &p) == 0);
+        for (k = 0; k < readers; k++)
+            pthread_join(reading[k], NULL);
         atomic_store(&p.c->stop, 1);
         pthread_join(writing, NULL);
     } else {
@@ -138,7 +154,8 @@ static int stress(uint64_t slots, uint64_t readers, uint64_t reads, const char *
                 reader(&p);
                 _exit(0);
             }
-        for (k = 0; k < readers; k++) CHECK(waitpid(reading[k], NULL, 0) == reading[k]);
+        for (k = 0; k < readers; k++)
+            CHECK(waitpid(reading[k], NULL, 0) == reading[k]);
         atomic_store(&p.c->stop, 1);
         CHECK(waitpid(child, NULL, 0) == child);
     }
@@ -175,7 +192,8 @@ static int killed_writer(const char *point, uint64_t times) {
         CHECK(map >> 8 >= before && whole(p.data[map & 255], map >> 8)); /* the last publication stands */
         begin = mv_monotonic_ns();
         n = publish(&p, 1000000);
-        if (mv_monotonic_ns() - begin > worst) worst = mv_monotonic_ns() - begin;
+        if (mv_monotonic_ns() - begin > worst)
+            worst = mv_monotonic_ns() - begin;
         CHECK(n == (int64_t)(map >> 8) + 1);
         before = (uint64_t)n;
     }
@@ -236,9 +254,13 @@ static int rows(void) {
 
 int main(int argc, char **argv) {
 #define NUMBER(k) strtoull(argv[k], NULL, 10)
-    if (argc == 6 && strcmp(argv[1], "stress") == 0) return stress(NUMBER(2), NUMBER(3), NUMBER(4), argv[5]);
-    if (argc == 4 && strcmp(argv[1], "kill") == 0) return killed_writer(argv[2], NUMBER(3));
-    if (argc == 4 && strcmp(argv[1], "reader") == 0) return killed_reader(argv[2], NUMBER(3));
-    if (argc == 2 && strcmp(argv[1], "rows") == 0) return rows();
+    if (argc == 6 && strcmp(argv[1], "stress") == 0)
+        return stress(NUMBER(2), NUMBER(3), NUMBER(4), argv[5]);
+    if (argc == 4 && strcmp(argv[1], "kill") == 0)
+        return killed_writer(argv[2], NUMBER(3));
+    if (argc == 4 && strcmp(argv[1], "reader") == 0)
+        return killed_reader(argv[2], NUMBER(3));
+    if (argc == 2 && strcmp(argv[1], "rows") == 0)
+        return rows();
     return 64;
 }

@@ -1,4 +1,5 @@
-/* A program without Python that reads a named State: state_reader PATH LAST. Every 8-byte word of a record is its number.
+/* A program without Python that reads a named State: state_reader PATH LAST. Every 8-byte word of a record is its
+ * number.
  *
  * The comments say what a reader must do; docs/sharing.md shows this file. */
 #define _GNU_SOURCE
@@ -15,13 +16,17 @@ int main(int argc, char **argv) {
     mv_latch_ref latch;
     int64_t size;
     void *base;
-    int fd = argc == 3 ? mv_os_open_plain(argv[1], geteuid()) : -EINVAL; /* ours, a plain file, not everybody's to write */
-    if (fd < 0) return 2;
+    /* ours, a plain file, not everybody's to write */
+    int fd = argc == 3 ? mv_os_open_plain(argv[1], geteuid()) : -EINVAL;
+    if (fd < 0)
+        return 2;
     size = mv_os_size(fd);
-    if (pread(fd, &header, sizeof header, 0) != sizeof header || mv_segment_check(&header, sizeof header, (uint64_t)size) != MV_SEGMENT_OK)
+    if (pread(fd, &header, sizeof header, 0) != sizeof header ||
+        mv_segment_check(&header, sizeof header, (uint64_t)size) != MV_SEGMENT_OK)
         return 3;
     base = mmap(NULL, header.segment_bytes, PROT_READ, MAP_SHARED, fd, 0); /* reading needs no right to write */
-    if (base == MAP_FAILED || mv_latch_of_segment(base, header.segment_bytes, &latch) != 0) return 4;
+    if (base == MAP_FAILED || mv_latch_of_segment(base, header.segment_bytes, &latch) != 0)
+        return 4;
     puts("ready");
     fflush(stdout);
     while (last < strtoull(argv[2], NULL, 10)) {
@@ -30,8 +35,10 @@ int main(int argc, char **argv) {
             continue;
         }
         for (k = 0; k < latch.bytes / 8; k++)
-            if (record[k] != number) return 5;
-        if (number < last) return 6;
+            if (record[k] != number)
+                return 5;
+        if (number < last)
+            return 6;
         last = number;
         reads++;
     }

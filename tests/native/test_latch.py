@@ -59,7 +59,7 @@ def test_one_core():
 
 
 @pytest.mark.parametrize("variant", ["plain", "sanitized"])
-def test_case_b50_the_counter_crosses_32_bits(variant):
+def test_the_counter_crosses_32_bits(variant):
     run(programs.program("latch_test.c", variant), "wrap")
 
 
@@ -78,10 +78,10 @@ def test_a_writer_killed_anywhere_loses_nothing(point):
 
 # A detector that cannot fail proves nothing: mutants of the algorithm whose defect shows on this machine's memory
 # model too.
-LOOK = "    if (atomic_load_explicit(&slot->mark, memory_order_relaxed) != 2 * n) return MV_LATCH_GONE;"
+CHECK = "    if (atomic_load_explicit(&slot->mark, memory_order_relaxed) != 2 * n)\n        return MV_LATCH_GONE;"
 MUTANTS = {
-    "any even mark will do": {LOOK: "    if (atomic_load(&slot->mark) & 1) return MV_LATCH_GONE;"},
-    "no look": {LOOK: ""},
+    "any even mark is accepted": {CHECK: "    if (atomic_load(&slot->mark) & 1) return MV_LATCH_GONE;"},
+    "the mark is not checked": {CHECK: ""},
     "latest before the payload": {
         '    MV_FAILPOINT("latch.before_mark");\n': (
             "    atomic_store(&head->latest, n);\n    atomic_store(&slot->mark, 2 * n);\n"

@@ -47,13 +47,16 @@ def as_on_macos(compiler: str, code: str) -> str:
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("header", [
+@pytest.mark.parametrize(
+    "header",
+    [
         "sharing/segment/platform.h",
         "memory/futex.h",
         "sharing/segment/byte_lock.h",
         "sharing/snapshot/slots.h",
         "sharing/state/latch.h",
-    ])
+    ],
+)
 def test_a_compiler_reads_it_as_on_macos(compiler, header):
     assert as_on_macos(compiler, f'#include "{header}"') == ""
 

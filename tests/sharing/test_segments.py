@@ -16,14 +16,14 @@ from support.headers import recrc
 
 import mojoview as mv
 from mojoview.memory import errors
-from mojoview.sharing.segment import _segment, naming, segments as lifecycle, transfer
+from mojoview.sharing.segment import _segment, naming, schema, segments, transfer
 
 HEADER = 4096
 
 
 def make(name=None, nbytes=80, **options):
-    segment = lifecycle.create_segment(_segment.ARRAY, nbytes, name=name, dtype="u1", shape=(nbytes,), **options)
-    return lifecycle.commit_segment(segment)
+    segment = segments.create_segment(_segment.ARRAY, nbytes, name=name, dtype="u1", shape=(nbytes,), **options)
+    return segments.commit_segment(segment)
 
 
 def python(code: str, *, check: bool = True, **options) -> subprocess.CompletedProcess:
@@ -36,9 +36,9 @@ def python(code: str, *, check: bool = True, **options) -> subprocess.CompletedP
 def killed(name):
     """A name whose owner was killed."""
     code = (
-        "import os\nfrom mojoview.sharing.segment import _segment, segments as lifecycle\n"
-        f"s = lifecycle.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,))\n"
-        "lifecycle.commit_segment(s)\n"
+        "import os\nfrom mojoview.sharing.segment import _segment, segments\n"
+        f"s = segments.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,))\n"
+        "segments.commit_segment(s)\n"
         "print(os.getpid(), flush=True)\nos.kill(os.getpid(), 9)"
     )
     result = python(code, check=False)
@@ -49,20 +49,20 @@ def killed(name):
 
 
 def test_a_name_appears_only_when_the_segment_is_whole(name):
-    segment = lifecycle.create_segment(_segment.ARRAY, 8, name=name, dtype="u1", shape=(8,))
+    segment = segments.create_segment(_segment.ARRAY, 8, name=name, dtype="u1", shape=(8,))
     assert not os.path.exists(naming.path_of(name))
-    lifecycle.commit_segment(segment)
+    segments.commit_segment(segment)
     status = os.stat(naming.path_of(name))
     assert (status.st_mode & 0o777, status.st_size, status.st_uid) == (0o600, 8192, os.geteuid())
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
     assert not os.path.exists(naming.path_of(name))
 
 
 def test_a_creator_killed_before_commit_leaves_nothing(name):
     before = sorted(os.listdir(naming.directory()))
     result = python(
-        "import os\nfrom mojoview.sharing.segment import _segment, segments as lifecycle\n"
-        f"s = lifecycle.create_segment(_segment.ARRAY, 1 << 20, name={name!r}, dtype='u1', shape=(1 << 20,))\n"
+        "import os\nfrom mojoview.sharing.segment import _segment, segments\n"
+        f"s = segments.create_segment(_segment.ARRAY, 1 << 20, name={name!r}, dtype='u1', shape=(1 << 20,))\n"
         "os.kill(os.getpid(), 9)",
         check=False,
     )
@@ -77,7 +77,7 @@ def test_the_umask_does_not_change_the_mode(name):
     finally:
         os.umask(old)
     assert os.stat(naming.path_of(name)).st_mode & 0o777 == 0o640
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_anonymous_memory_cannot_change_its_size():
@@ -87,19 +87,19 @@ def test_anonymous_memory_cannot_change_its_size():
             os.ftruncate(fd, 0)
         if fd != segment.fileno():
             os.close(fd)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 @pytest.mark.parametrize("bad", ["", "a/b", "../x", "x" * 201, "a\nb", "a\0b", 3, None])
 def test_names_cannot_leave_the_directory(bad):
     with pytest.raises((errors.SegmentError, errors.ArgumentError)) as info:
-        lifecycle.attach_segment(bad)
+        segments.attach_segment(bad)
     assert not isinstance(info.value, FileNotFoundError)
 
 
 def test_unknown_name(name):
     with pytest.raises(errors.SegmentNotFound, match=name) as info:
-        lifecycle.attach_segment(name)
+        segments.attach_segment(name)
     assert isinstance(info.value, FileNotFoundError)
 
 
@@ -108,7 +108,7 @@ def test_views_outlive_the_handle(name):
     segment.view(HEADER, (80,), "u1", writable=True)[:] = 7
     view = segment.view(HEADER, (80,), "u1")
     array = np.asarray(view)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
     assert segment.closed
     del view, segment
     assert array.tolist() == [7] * 80
@@ -118,7 +118,7 @@ def test_views_outlive_the_handle(name):
 
 def test_a_closed_handle_says_so(name):
     segment = make(name)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
     for use in (
         lambda: segment.view(HEADER, (1,), "u1"),
         segment.fileno,
@@ -129,7 +129,7 @@ def test_a_closed_handle_says_so(name):
     ):
         with pytest.raises(errors.ClosedError, match=name):
             use()
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_a_view_stays_inside(name, offset, shape):
     segment = make(name)
     with pytest.raises(errors.ArgumentError):
         segment.view(offset, shape, "u1")
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_a_read_only_handle_gives_no_writable_view(name):
     owner = make(name)
-    reader = lifecycle.attach_segment(name)
+    reader = segments.attach_segment(name)
     with pytest.raises(errors.NotOwnerError):
         reader.view(HEADER, (1,), "u1", writable=True)
     reader.close()
-    lifecycle.close_segment(owner)
+    segments.close_segment(owner)
 
 
 # -- what attach refuses -----------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def image(name) -> bytearray:
     segment = make(name)
     with open(naming.path_of(name), "rb") as file:
         content = bytearray(file.read())
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
     return content
 
 
@@ -222,7 +222,7 @@ def test_attach_refuses_and_touches_nothing(name, kind):
     path = planted(name, content)
     try:
         with pytest.raises(DAMAGES[kind], match=name):
-            lifecycle.attach_segment(name, timeout=0.01)
+            segments.attach_segment(name, timeout=0.01)
         with open(path, "rb") as file:
             assert file.read() == content
         assert next(info.state for info in mv.segments() if info.name == name) != "live"
@@ -248,10 +248,10 @@ def test_a_flipped_bit_in_the_header_is_found(where, bit):
     try:
         mutable = 124 <= where < 256 or where >= 1024 + len(repr("|u1"))  # words that change, and unused room
         if mutable:
-            lifecycle.attach_segment(fuzz, timeout=0).close()
+            segments.attach_segment(fuzz, timeout=0).close()
         else:
             with pytest.raises((errors.CorruptHeader, errors.VersionMismatch, errors.NotAMojoviewSegment)):
-                lifecycle.attach_segment(fuzz, timeout=0)
+                segments.attach_segment(fuzz, timeout=0)
     finally:
         os.unlink(path)
 
@@ -262,7 +262,7 @@ def test_symbolic_links_are_refused_and_their_target_is_untouched(name, tmp_path
     before = target.stat()
     os.symlink(target, naming.path_of(name))
     try:
-        for use in (lifecycle.attach_segment, make, mv.unlink, mv.cleanup):
+        for use in (segments.attach_segment, make, mv.unlink, mv.cleanup):
             with pytest.raises(errors.NotAMojoviewSegment):
                 use(name)
         assert os.path.islink(naming.path_of(name))
@@ -276,7 +276,7 @@ def test_pipes_do_not_hang_attach(name):
     os.mkfifo(naming.path_of(name))
     try:
         with pytest.raises(errors.NotAMojoviewSegment):
-            lifecycle.attach_segment(name)
+            segments.attach_segment(name)
     finally:
         os.unlink(naming.path_of(name))
 
@@ -287,21 +287,21 @@ def test_segments_of_other_users_are_refused(name):
     os.chown(naming.path_of(name), 12345, 12345)
     try:
         with pytest.raises(errors.SegmentAccessError, match="12345") as info:
-            lifecycle.attach_segment(name)
+            segments.attach_segment(name)
         assert isinstance(info.value, PermissionError)
         for remove in (mv.unlink, mv.cleanup):
             with pytest.raises(errors.SegmentAccessError):
                 remove(name)
-        lifecycle.attach_segment(name, uid=12345).close()
+        segments.attach_segment(name, uid=12345).close()
     finally:
-        lifecycle.close_segment(segment)
+        segments.close_segment(segment)
 
 
 def test_segments_that_everybody_can_write_to_are_refused(name):
     segment = make(name, mode=0o666)
     with pytest.raises(errors.SegmentAccessError, match="every user"):
-        lifecycle.attach_segment(name)
-    lifecycle.close_segment(segment)
+        segments.attach_segment(name)
+    segments.close_segment(segment)
 
 
 # -- owners, alive and dead --------------------------------------------------------------------------------------------
@@ -316,22 +316,22 @@ def test_case_b44_a_dead_owners_name_is_named_and_can_be_reclaimed(name, killed)
     assert next(entry.state for entry in mv.segments() if entry.name == name) == "dead"
     segment = make(name, reclaim=True)
     assert segment.owner_pid == os.getpid()
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_cleanup_removes_only_what_dead_owners_left(name, killed):
     alive = make(name + "-alive")
-    with pytest.raises(errors.SegmentError, match=f"process {os.getpid()}, lives"):
+    with pytest.raises(errors.SegmentError, match=f"process {os.getpid()}, is alive"):
         mv.cleanup(name + "-alive")
     removed = mv.cleanup()
     assert name in removed
     assert name + "-alive" not in removed
-    lifecycle.attach_segment(name + "-alive").close()
-    lifecycle.close_segment(alive)
+    segments.attach_segment(name + "-alive").close()
+    segments.close_segment(alive)
 
 
 def test_a_readers_mapping_survives_cleanup(name, killed):
-    reader = lifecycle.attach_segment(name)
+    reader = segments.attach_segment(name)
     assert not reader.owner_alive()
     assert mv.cleanup(name) == [name]
     assert np.asarray(reader.view(HEADER, (80,), "u1")).sum() == 0
@@ -352,28 +352,28 @@ def test_a_name_in_use_cannot_be_reclaimed(name):
     segment = make(name)
     with pytest.raises(errors.SegmentExists, match=f"in use by process {os.getpid()}"):
         make(name, reclaim=True)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_taking_over_from_a_dead_owner(name, killed):
-    segment = lifecycle.attach_segment(name, writable=True)
-    reader = lifecycle.attach_segment(name)
-    lifecycle.take_over(segment, "test")
+    segment = segments.attach_segment(name, writable=True)
+    reader = segments.attach_segment(name)
+    segments.take_over(segment, "test")
     assert (segment.owned, segment.epoch, segment.owner_pid, reader.owner_alive()) == (True, 1, os.getpid(), True)
-    second = lifecycle.attach_segment(name, writable=True)
-    with pytest.raises(errors.SegmentExists, match="lives"):
-        lifecycle.take_over(second, "test")
+    second = segments.attach_segment(name, writable=True)
+    with pytest.raises(errors.SegmentExists, match="is alive"):
+        segments.take_over(second, "test")
     with pytest.raises(errors.NotOwnerError, match="read-only"):
-        reader.take_ownership() or lifecycle.take_over(reader, "test")
+        reader.take_ownership() or segments.take_over(reader, "test")
     for handle in (second, reader):
         handle.close()
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_the_name_goes_when_its_process_exits(name):
     result = python(
-        f"from mojoview.sharing.segment import _segment, segments as lifecycle\n"
-        f"lifecycle.commit_segment(lifecycle.create_segment(_segment.ARRAY, 8, name={name!r}))\nimport os; "
+        f"from mojoview.sharing.segment import _segment, segments\n"
+        f"segments.commit_segment(segments.create_segment(_segment.ARRAY, 8, name={name!r}))\nimport os; "
         f"from mojoview.sharing.segment import naming; print(os.path.exists(naming.path_of({name!r})))"
     )
     assert (result.stdout.strip(), result.stderr) == ("True", "")
@@ -383,18 +383,19 @@ def test_the_name_goes_when_its_process_exits(name):
 def test_case_b36_a_process_that_only_attached_leaves_the_name(name):
     segment = make(name)
     result = python(
-        f"from mojoview.sharing.segment import segments as lifecycle\nprint(lifecycle.attach_segment({name!r}).facts['payload_bytes'])"
+        "from mojoview.sharing.segment import segments\n"
+        f"print(segments.attach_segment({name!r}).facts['payload_bytes'])"
     )
     assert (result.stdout.strip(), result.stderr) == ("80", "")
     assert os.path.exists(naming.path_of(name))
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_a_forked_child_owns_nothing_and_keeps_no_dead_parent_alive(name):
     code = f"""
 import os, signal, sys, time
-from mojoview.sharing.segment import _segment, segments as lifecycle
-s = lifecycle.commit_segment(lifecycle.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,)))
+from mojoview.sharing.segment import _segment, segments
+s = segments.commit_segment(segments.create_segment(_segment.ARRAY, 80, name={name!r}, dtype='u1', shape=(80,)))
 read, write = os.pipe()
 started, ready = os.pipe()
 if os.fork() == 0:
@@ -419,16 +420,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_unlink_is_explicit_and_leaves_mappings(name):
     segment = make(name)
-    reader = lifecycle.attach_segment(name)
+    reader = segments.attach_segment(name)
     mv.unlink(name)
     with pytest.raises(errors.SegmentNotFound):
         mv.unlink(name)
     assert reader.owner_alive()
     replacement = make(name)
-    lifecycle.close_segment(segment)  # its name now leads to another segment, which stays
-    lifecycle.attach_segment(name).close()
+    segments.close_segment(segment)  # its name now leads to another segment, which stays
+    segments.attach_segment(name).close()
     reader.close()
-    lifecycle.close_segment(replacement)
+    segments.close_segment(replacement)
 
 
 # -- room --------------------------------------------------------------------------------------------------------------
@@ -460,7 +461,7 @@ def test_a_full_file_system_is_an_error_and_not_a_bus_error(tmp_path, monkeypatc
             make("big", nbytes=8 << 20)
         assert os.listdir(tmp_path) == []
         segment = make("small", nbytes=1 << 16)
-        lifecycle.close_segment(segment)
+        segments.close_segment(segment)
         monkeypatch.undo()
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
@@ -478,19 +479,19 @@ def test_pickling_is_by_identity(name, named):
     segment.view(HEADER, (80,), "u1", writable=True)[3] = 6
     assert np.asarray(other.view(HEADER, (5,), "u1")).tolist() == [5, 5, 5, 6, 5]
     other.close()
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 def test_a_pickle_of_a_recreated_name_is_refused(name):
     segment = make(name)
     stored = pickle.dumps(segment)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
     with pytest.raises(errors.SegmentLost, match="removed the name"):
         pickle.loads(stored)
     segment = make(name)
-    with pytest.raises(errors.SegmentLost, match="another has its place"):
+    with pytest.raises(errors.SegmentLost, match="another one has its name"):
         pickle.loads(stored)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -509,7 +510,7 @@ def test_unix_sockets_carry_segments(name, named):
         here.close()
         with pytest.raises(errors.SegmentLost):
             transfer.receive_segment(there)
-    lifecycle.close_segment(segment)
+    segments.close_segment(segment)
 
 
 # -- dtypes as text ----------------------------------------------------------------------------------------------------
@@ -536,7 +537,7 @@ def test_unix_sockets_carry_segments(name, named):
 )
 def test_dtypes_survive_as_text(dtype):
     dtype = np.dtype(dtype)
-    assert lifecycle.dtype_from_text(lifecycle.dtype_to_text(dtype)) == dtype
+    assert schema.dtype_from_text(schema.dtype_to_text(dtype)) == dtype
 
 
 @pytest.mark.parametrize(
@@ -556,10 +557,10 @@ def test_dtypes_survive_as_text(dtype):
 )
 def test_hostile_dtype_text_is_refused(text):
     with pytest.raises(errors.CorruptHeader):
-        lifecycle.dtype_from_text(text)
+        schema.dtype_from_text(text)
 
 
 @pytest.mark.parametrize("dtype", ["O", [("a", "O")]])
 def test_references_cannot_be_shared(dtype):
     with pytest.raises(errors.DTypeError):
-        lifecycle.create_segment(_segment.ARRAY, 8, dtype=dtype)
+        segments.create_segment(_segment.ARRAY, 8, dtype=dtype)

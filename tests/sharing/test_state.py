@@ -342,7 +342,7 @@ def test_a_killed_writer_leaves_its_last_publication_and_can_be_replaced(name):
         successor.out["n"] = successor.out["copies"] = number + 1
         assert successor.publish() == number + 1
         assert (reader.wait_newer(60), reader.out["n"].item(), reader.segment.epoch) == (number + 1, number + 1, 1)
-        with pytest.raises(errors.SegmentExists, match="lives"):
+        with pytest.raises(errors.SegmentExists, match="is alive"):
             mv.State.take_over(name)
         successor.close()
         reader.close()

@@ -14,7 +14,7 @@ LONGEST = 1e8  # seconds, three years: clocks and poll() take no more than some 
 
 
 def seconds_of(timeout: Any, where: str, *, positive: bool = False) -> float:
-    """Seconds that somebody may wait, as a float that every clock takes.
+    """Return a timeout in seconds, as a float that every clock accepts.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def seconds_of(timeout: Any, where: str, *, positive: bool = False) -> float:
     Raises
     ------
     ArgumentError
-        It is no real number, NaN, or too small.
+        It is not a real number, NaN, or too small.
 
     Notes
     -----

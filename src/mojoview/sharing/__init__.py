@@ -1,14 +1,16 @@
-"""Memory between threads and processes: segments, State, Snapshot and shared arrays.
+"""Memory shared between threads and processes: State, Snapshot, Ring, shared arrays.
 
-Must not know kernels or pandas. `_segment` is shared memory with a header, `lifecycle` makes and finds it, `naming`
-keeps the names; the lock-free algorithms are plain C headers (`latch.h`, `slots.h`), each a page with its C test.
+In reading order: `segment/` (shared memory with a header), `state/`, `snapshot/`, `ring/`, `arrays.py` (`share()`,
+`attach()`), `pool.py` (reused memory), `crc32c.h` with `crc32c_step.h` and `crc32c_fold.h` (checksums). The lock-free
+algorithms are plain C headers, each with a C test. Must not know kernels or pandas.
 """
 
+from mojoview.sharing.arrays import SharedArray, attach, share
+from mojoview.sharing.pool import Pool
+from mojoview.sharing.segment import transfer as _transfer  # makes segments picklable
+from mojoview.sharing.segment.naming import SegmentInfo, cleanup, segments, unlink
 from mojoview.sharing.snapshot._snapshot import Snapshot
 from mojoview.sharing.state._state import State
-from mojoview.sharing.arrays import SharedArray, attach, share
-from mojoview.sharing.segment.naming import SegmentInfo, cleanup, segments, unlink
-from mojoview.sharing.pool import Pool
 
 __all__ = [
     "Pool",

@@ -1,4 +1,4 @@
-"""`share()` and `attach()`: an array given to other processes once and for all; attaching to anything by name."""
+"""`share()`: immutable arrays for other processes; `attach()`: handles on segments of any kind by name."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from mojoview.memory._dtype import dtype_info
 from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
 from mojoview.memory.extension_points import ATTACH_FRAME, load_target, resolve
-from mojoview.sharing.segment import _segment, capacity, segments
+from mojoview.sharing.segment import _segment, capacity, schema, segments
 from mojoview.sharing.segment._segment import Segment
 from mojoview.views import View, view
 
 __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
-CHUNK = 64 << 20  # bytes a system call: signals are seen between two
+CHUNK = 64 << 20  # bytes per system call: signals are handled between calls
 
-# How to attach to the other kinds of this room, imported when first met; rooms above tell theirs in memory/upward.
+# Constructors of the other kinds of this room, imported when needed; for frames see memory/extension_points.
 _KINDS = {
     _segment.STATE: "mojoview.sharing.state._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing.snapshot._snapshot:Snapshot._of",
@@ -31,21 +31,22 @@ _KINDS = {
 
 
 class SharedArray:
-    """An array in shared memory that nobody changes any more. Made by `share()` and `attach()`, and by unpickling.
+    """An immutable array in shared memory, made by `share()` and `attach()` and by unpickling.
 
     Attributes
     ----------
     name : str
-        Generated where the memory is anonymous.
+        Generated if the memory is anonymous.
     shape : tuple of int
     dtype : numpy.dtype
     nbytes : int
 
     Notes
     -----
-    Pickling carries the identity, not the contents: under fork, spawn and forkserver, in executors, and through Unix
-    sockets with `mojoview.sharing.segment.transfer.send_segment()`. Anonymous memory is sealed by the kernel against any
-    change. It lives as long as a handle or a view does; a name lives until its creator closes it, unlinks it or exits.
+    Pickling transfers the identity, not the contents: under fork, spawn and forkserver, and in executors.
+    `sharing.segment.transfer.send_segment()` does the same through a Unix socket. The kernel seals anonymous memory
+    against changes. It lives as long as a handle or a view; a name lives until its creator closes it, unlinks it or
+    exits.
 
     Thread safety: any thread.
     """
@@ -53,11 +54,11 @@ class SharedArray:
     def __init__(self, segment: Segment):
         facts = segment.facts
         self.segment = segment
-        self.dtype: np.dtype[Any] = segments.dtype_from_text(facts["dtype_text"])
+        self.dtype: np.dtype[Any] = schema.dtype_from_text(facts["dtype_text"])
         self.shape: tuple[int, ...] = facts["shape"]
         self._offset = facts["payload_off"]
         nbytes = self.dtype.itemsize * math.prod(self.shape)
-        segments.require_params(
+        schema.require_params(
             segment,
             f"attaching array {segment.name!r}",
             min(self.shape, default=0) >= 0 and nbytes == facts["payload_bytes"],
@@ -65,7 +66,7 @@ class SharedArray:
         self.nbytes = nbytes
 
     def read(self) -> View:
-        """The array, without a copy.
+        """Return the array, without a copy.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class SharedArray:
         return self.segment.closed
 
     def close(self) -> None:
-        """Lets go; the creator's name goes too. Views stay valid."""
+        """Close the handle; the creator's also removes the name. Views stay valid."""
         segments.close_segment(self.segment)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,30 +116,30 @@ class SharedArray:
 
 
 def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int = 0o600) -> Any:
-    """Gives an array to other processes: one copy into shared memory, none on their side.
+    """Share an array with other processes: one copy into shared memory, none in the other processes.
 
     Parameters
     ----------
     obj : array-like
         ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; a DataFrame becomes a shared frame.
     name : str, optional
-        1 to 200 bytes without "/"; anonymous memory when absent, handed over by pickling.
+        1 to 200 bytes without "/"; anonymous memory when absent, transferred by pickling.
     reclaim : bool
-        Whether a name left by a dead process may be replaced.
+        Whether to replace a name left by a dead process.
     mode : int
         Permissions of the name.
 
     Returns
     -------
     SharedArray
-        Owns the name until `close()`. For a DataFrame what ``df.mojo.share(name)`` returns.
+        Owns the name until `close()`. For a DataFrame the result of ``df.mojo.share(name)``.
 
     Raises
     ------
     SegmentExists
-        The name is taken; the message says by whom, and what to do where that process is dead.
+        The name is taken; the message names the process, and the remedy if it is dead.
     ShmFullError
-        There is no room; nothing is left behind.
+        There is no room; no segment remains.
     DTypeError, MaskError, ShapeError, ArgumentError
 
     Notes
@@ -179,7 +180,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
 
 
 def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
-    """Attaches to whatever has that name: array, State, Snapshot, Ring or frame.
+    """Attach to the segment of a name: array, State, Snapshot, Ring or frame.
 
     Parameters
     ----------
@@ -187,12 +188,12 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
     timeout : float
         Seconds to wait for a creator that has not finished.
     uid : int, optional
-        Whose it must be; this process's user when absent.
+        Its expected owner; this process's user when absent.
 
     Returns
     -------
     SharedArray, State, Snapshot, Ring or SharedFrame
-        Reads. Its end leaves the name alone.
+        A reader; closing it does not affect the name.
 
     Raises
     ------
@@ -214,7 +215,7 @@ def attach(name: str, *, timeout: float = 1.0, uid: int | None = None) -> Any:
 
 
 def attach_kind(segment: Segment) -> Any:
-    """The handle of a segment, by the kind that its header names; owns the segment from then on."""
+    """Return the handle for the kind of a segment; it owns the segment."""
     kind = segment.facts["kind"]
     if kind == _segment.ARRAY:
         return SharedArray(segment)
@@ -228,7 +229,7 @@ def attach_kind(segment: Segment) -> Any:
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:
-    """The memory of anything that has a View, as an ndarray; a copy only where NumPy must convert."""
+    """Return the memory of an object as an ndarray; a copy only if NumPy must convert it."""
     if isinstance(obj, np.ma.MaskedArray):
         raise MaskError("share(masked array): a shared array has no mask; share array.data and array.mask")
     if isinstance(obj, np.ndarray):
@@ -237,7 +238,7 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
         return array
     try:
         window = obj if isinstance(obj, View) else view(obj)
-    except (ArgumentError, ZeroCopyError):  # no memory of its own to look at: lists, scalars
+    except (ArgumentError, ZeroCopyError):  # without memory of its own: lists, scalars
         converted = np.asarray(obj)
         if converted.dtype.hasobject:
             raise
@@ -248,7 +249,7 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def _write(operation: str, segment: Segment, array: np.ndarray[Any, Any], fortran: bool) -> None:
-    """Copies the array behind the header by system calls, which bring in pages faster than faults do."""
+    """Copy the array behind the header by system calls, which populate pages faster than faults do."""
     fd, offset = segment.fileno(), segment.facts["payload_off"]
     try:
         for chunk in _chunks(array, fortran):
@@ -265,7 +266,7 @@ def _write(operation: str, segment: Segment, array: np.ndarray[Any, Any], fortra
 
 
 def _chunks(array: np.ndarray[Any, Any], fortran: bool) -> Iterator[memoryview]:
-    """The bytes of the array in the order of the segment."""
+    """Yield the bytes of the array in the order of the segment."""
     if array.nbytes == 0:
         return
     if array.flags.c_contiguous or fortran:
@@ -273,8 +274,11 @@ def _chunks(array: np.ndarray[Any, Any], fortran: bool) -> Iterator[memoryview]:
         return
     items = max(1, (1 << 20) // array.itemsize)
     pieces: Any = np.nditer(
-        array, ["external_loop", "buffered", "zerosize_ok", "growinner"],  # type: ignore[call-overload]
+        array,
+        ["external_loop", "buffered", "zerosize_ok", "growinner"],  # type: ignore[call-overload]
         [["readonly", "contig"]],
-        order="C", buffersize=items)
+        order="C",
+        buffersize=items,
+    )
     for piece in pieces:
         yield memoryview(np.ascontiguousarray(piece).view(np.uint8))  # type: ignore[arg-type]

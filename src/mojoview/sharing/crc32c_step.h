@@ -9,7 +9,11 @@
 #include <sys/auxv.h>
 #endif
 
-static inline uint64_t mv_load64(const uint8_t *p) { uint64_t word; memcpy(&word, p, 8); return word; }
+static inline uint64_t mv_load64(const uint8_t *p) {
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word;
+}
 static inline void mv_store64(uint8_t *p, uint64_t word) { memcpy(p, &word, 8); }
 
 /* As assembly, not as an intrinsic: the instruction may then be used behind a
@@ -40,8 +44,14 @@ static int mv_crc_detect(void) { return (getauxval(AT_HWCAP) & (1UL << 7)) != 0;
 static int mv_crc_detect(void) { return 1; } /* every Apple processor has it */
 #endif
 #else
-static inline uint32_t mv_crc_step8(uint32_t crc, uint64_t word) { (void)word; return crc; }
-static inline uint32_t mv_crc_step1(uint32_t crc, uint8_t byte) { (void)byte; return crc; }
+static inline uint32_t mv_crc_step8(uint32_t crc, uint64_t word) {
+    (void)word;
+    return crc;
+}
+static inline uint32_t mv_crc_step1(uint32_t crc, uint8_t byte) {
+    (void)byte;
+    return crc;
+}
 static int mv_crc_detect(void) { return 0; }
 #endif
 

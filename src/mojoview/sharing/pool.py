@@ -1,4 +1,4 @@
-"""Pools: anonymous memory that is shared again and again, because bringing in fresh pages costs ten times the copy."""
+"""`Pool`: anonymous memory that is reused, because populating fresh pages costs ten times the copy."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import ClosedError
-from mojoview.sharing.segment import _segment, segments as lifecycle
-from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.arrays import SharedArray, as_array
+from mojoview.sharing.segment import _segment, schema, segments
+from mojoview.sharing.segment._segment import Segment
 
 __all__ = ["Pool"]
 
 
 class Pool:
-    """Shares arrays through memory whose pages are already there.
+    """Shared arrays in memory whose pages are already populated.
 
-    Close the `SharedArray` to give its memory back. It is used again once no handle, no view and no pickled handle on
-    its way is left, in whatever process: the kernel's locks say so. Only this process can write to the memory, which
-    the kernel enforces.
+    Close the `SharedArray` to return its memory. The memory is reused once no process has a handle, a view or a
+    pickled handle in transit, which locks of the kernel show. Only this process can write to it; the kernel enforces
+    that.
 
     Parameters
     ----------
     limit : int
-        Bytes of idle memory that are kept.
+        Most bytes of idle memory to keep.
 
     Notes
     -----
@@ -50,12 +50,12 @@ class Pool:
         self._open = True
 
     def share(self, obj: Any) -> SharedArray:
-        """As `mojoview.share(obj)`, anonymous, in memory of the pool.
+        """Share an array like `mojoview.share(obj)`, anonymously, in memory of the pool.
 
         Returns
         -------
         SharedArray
-            Close it to let the pool have the memory back.
+            Close it to return its memory to the pool.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Pool:
             raise ClosedError("Pool.share(): the pool was closed")
         array = as_array(obj)
         fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
-        segment = self._take(array, fortran)
+        segment = self._acquire(array, fortran)
         target = segment.view(_segment.HEADER_BYTES, array.shape, array.dtype, writable=True, fortran=fortran)
         np.copyto(np.asarray(target), array)
         segment.recommit()
@@ -74,22 +74,23 @@ class Pool:
         return shared
 
     def reserve(self, nbytes: int) -> None:
-        """Makes and prefaults memory for an array of `nbytes` now, so that the first `share()` finds it warm."""
+        """Allocate and populate memory for an array of `nbytes` now, so that the first `share()` is fast."""
         if not self._open:
             raise ClosedError("Pool.reserve(): the pool was closed")
-        self._idle.append(_fresh(check_int("Pool.reserve()", "nbytes", nbytes, 0, 2**62)))
+        self._idle.append(_new_segment(check_int("Pool.reserve()", "nbytes", nbytes, 0, 2**62)))
 
     @property
     def segments(self) -> int:
-        """How many pieces of memory the pool has, in use or idle."""
+        """Number of segments of the pool, in use or idle."""
         return len(self._idle) + len(self._busy)
 
     @property
     def idle_bytes(self) -> int:
-        return sum(_room(segment) for segment in self._idle)
+        """Bytes of idle memory."""
+        return sum(_capacity(segment) for segment in self._idle)
 
     def close(self) -> None:
-        """Gives idle memory back to the system. Arrays in use stay valid, and are no longer the pool's."""
+        """Free idle memory. Arrays in use stay valid, and their memory does not return to the pool."""
         self._open = False
         for segment in self._idle:
             segment.close()
@@ -102,56 +103,56 @@ class Pool:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _take(self, array: np.ndarray[Any, Any], fortran: bool) -> Segment:
-        """Memory for the array, with a header that nobody can attach to yet."""
-        text = lifecycle.dtype_to_text(array.dtype)
+    def _acquire(self, array: np.ndarray[Any, Any], fortran: bool) -> Segment:
+        """Return memory for the array, with a header that no process can attach to yet."""
+        text = schema.dtype_to_text(array.dtype)
         header = (
             array.nbytes,
             _segment.FORTRAN if fortran else 0,
             text,
             array.itemsize,
             array.shape,
-            lifecycle.strides_of(array.shape, array.itemsize, fortran),
-            lifecycle.schema_hash(_segment.ARRAY, text, array.shape, fortran, b""),
+            schema.strides_of(array.shape, array.itemsize, fortran),
+            schema.schema_hash(_segment.ARRAY, text, array.shape, fortran, b""),
             os.urandom(16),
         )
-        for segment in sorted(self._idle, key=_room):
-            if _room(segment) >= array.nbytes and segment.renew(*header):
+        for segment in sorted(self._idle, key=_capacity):
+            if _capacity(segment) >= array.nbytes and segment.renew(*header):
                 self._idle.remove(segment)
                 return segment
-        segment = _fresh(array.nbytes)
+        segment = _new_segment(array.nbytes)
         segment.renew(*header)
         return segment
 
-    def _returned(self, shared: _PooledArray, segment: Segment) -> None:
+    def _release(self, shared: _PooledArray, segment: Segment) -> None:
         if shared in self._busy:
             self._busy.remove(shared)
-        if self._open and self.idle_bytes + _room(segment) <= self.limit:
-            self._idle.append(segment)  # readers may still be attached: renew() then passes it over
+        if self._open and self.idle_bytes + _capacity(segment) <= self.limit:
+            self._idle.append(segment)  # renew() fails while readers are attached
         else:
             segment.close()
 
 
 class _PooledArray(SharedArray):
-    """A shared array whose memory goes back to its pool."""
+    """A shared array whose memory returns to its pool."""
 
     def __init__(self, reader: Segment, segment: Segment, pool: Pool):
         super().__init__(reader)
-        self._lent, self._pool = segment, pool
+        self._source, self._pool = segment, pool
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._pool._returned(self, self._lent)
+            self._pool._release(self, self._source)
 
 
-def _room(segment: Segment) -> int:
+def _capacity(segment: Segment) -> int:
     return int(segment.facts["segment_bytes"]) - _segment.HEADER_BYTES
 
 
-def _fresh(nbytes: int) -> Segment:
-    segment = lifecycle.create_segment(_segment.ARRAY, nbytes, dtype="u1", shape=(nbytes,))
+def _new_segment(nbytes: int) -> Segment:
+    segment = segments.create_segment(_segment.ARRAY, nbytes, dtype="u1", shape=(nbytes,))
     segment.prefault(0, _segment.HEADER_BYTES + nbytes)
-    lifecycle.commit_segment(segment)
+    segments.commit_segment(segment)
     segment.seal(_segment.SEAL_FUTURE)
     return segment

@@ -19,7 +19,7 @@ import pandas as pd
 from mojoview.frames.blocks import assemble, index_values, masked_parts, zoned_array
 from mojoview.frames.pins import pin_frame
 from mojoview.memory.errors import CorruptHeader, MojoViewError, ZeroCopyError
-from mojoview.sharing.segment.segments import dtype_from_text, dtype_to_text
+from mojoview.sharing.segment.schema import dtype_from_text, dtype_to_text
 from mojoview.views import View
 
 __all__ = ["FrameLayout", "plan_layout", "rebuild"]

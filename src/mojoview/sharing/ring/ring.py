@@ -15,7 +15,7 @@ from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
 from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring
 from mojoview.sharing.ring._producer import FULL, Claim
 from mojoview.sharing.ring._ring import RingCalls
-from mojoview.sharing.segment import _segment, segments
+from mojoview.sharing.segment import _segment, schema, segments
 from mojoview.sharing.segment._segment import Segment
 
 __all__ = ["Claim", "Ring"]
@@ -263,7 +263,7 @@ class Ring(RingCalls):
     ) -> Ring:
         facts = segment.facts
         capacity, mode, crc = facts["params"][:3]
-        dtype = segments.dtype_from_text(facts["dtype_text"]) if facts["dtype_text"] else None
+        dtype = schema.dtype_from_text(facts["dtype_text"]) if facts["dtype_text"] else None
         if start is None and mode == MODES["recorder"]:
             options = {**options, "start": "oldest"}
         if dtype is not None and dtype.itemsize == 0:

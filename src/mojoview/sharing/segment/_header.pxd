@@ -54,7 +54,6 @@ cdef extern from "sharing/segment/segment.h" nogil:
         char name[560]
         char text[3072]
     uint32_t mv_segment_closed(const mv_segment *h)
-    uint32_t mv_segment_generation(const mv_segment *h)
     uint32_t mv_segment_owner_state(const mv_segment *h)
     uint32_t mv_segment_owner_pid(const mv_segment *h)
     uint64_t mv_segment_owner_start(const mv_segment *h)
@@ -62,8 +61,10 @@ cdef extern from "sharing/segment/segment.h" nogil:
 
 
 cdef uint64_t process_start() except? 0
-cdef int fill_header(mv_segment *h, int kind, uint32_t flags, int64_t total, int64_t payload_off, int64_t payload_bytes,
-                     uint64_t schema_hash, bytes uuid, uint32_t itemsize, tuple shape, tuple strides, tuple params, bytes name,
-                     bytes dtype_text, bytes tag) except -1
+cdef int fill_header(
+    mv_segment *h, int kind, uint32_t flags, int64_t total, int64_t payload_off, int64_t payload_bytes,
+    uint64_t schema_hash, bytes uuid, uint32_t itemsize, tuple shape, tuple strides, tuple params, bytes name,
+    bytes dtype_text, bytes tag,
+) except -1
 cdef dict header_facts(const mv_segment *h)
 cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot_id) except -1

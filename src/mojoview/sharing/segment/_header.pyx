@@ -1,4 +1,4 @@
-"""Headers of segments: written once, judged from a private copy, told in Python's words."""
+"""Headers of segments: written once, validated in a private copy, converted to a dict."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -33,8 +33,8 @@ cdef extern from "<unistd.h>" nogil:
 FAULTS = ("ok", "foreign", "unfinished", "byte order", "version", "corrupt", "truncated")
 KINDS = {MV_KIND_STATE: "state", MV_KIND_SNAPSHOT: "snapshot", MV_KIND_RING_SPSC: "ring", MV_KIND_RING_MPSC: "ring",
          MV_KIND_RING_BROADCAST: "ring", MV_KIND_ARRAY: "array", MV_KIND_FRAME: "frame"}
-STATE, SNAPSHOT, RING_SPSC, RING_MPSC, RING_BROADCAST, ARRAY, FRAME = (
-    MV_KIND_STATE, MV_KIND_SNAPSHOT, MV_KIND_RING_SPSC, MV_KIND_RING_MPSC, MV_KIND_RING_BROADCAST, MV_KIND_ARRAY, MV_KIND_FRAME)
+STATE, SNAPSHOT, ARRAY, FRAME = MV_KIND_STATE, MV_KIND_SNAPSHOT, MV_KIND_ARRAY, MV_KIND_FRAME
+RING_SPSC, RING_MPSC, RING_BROADCAST = MV_KIND_RING_SPSC, MV_KIND_RING_MPSC, MV_KIND_RING_BROADCAST
 SEALED, FILE, FORTRAN = MV_SEGMENT_SEALED, MV_SEGMENT_FILE, MV_SEGMENT_FORTRAN
 HEADER_BYTES, TEXT_BYTES, NAME_BYTES = MV_SEGMENT_HEADER, MV_SEGMENT_TEXT, MV_SEGMENT_NAME - 1
 HAS_LOCKS = bool(MV_OS_LOCKS)
@@ -43,7 +43,7 @@ SEAL_SIZE, SEAL_FUTURE, SEAL_NOW = MV_SEAL_SIZE, MV_SEAL_FUTURE, MV_SEAL_NOW
 
 
 cdef uint64_t process_start() except? 0:
-    """When this process began: with its pid, who it is."""
+    """Return the start time of this process, which with its pid is its identity."""
     cdef uint64_t start = 0
     cdef int rc = mv_os_start_time(getpid(), &start)
     if rc < 0:
@@ -51,10 +51,12 @@ cdef uint64_t process_start() except? 0:
     return start
 
 
-cdef int fill_header(mv_segment *h, int kind, uint32_t flags, int64_t total, int64_t payload_off, int64_t payload_bytes,
-                     uint64_t schema_hash, bytes uuid, uint32_t itemsize, tuple shape, tuple strides, tuple params, bytes name,
-                     bytes dtype_text, bytes tag) except -1:
-    """Everything but the magic, the checksum and the owner; the caller has checked that it fits. `h` is zero."""
+cdef int fill_header(
+    mv_segment *h, int kind, uint32_t flags, int64_t total, int64_t payload_off, int64_t payload_bytes,
+    uint64_t schema_hash, bytes uuid, uint32_t itemsize, tuple shape, tuple strides, tuple params, bytes name,
+    bytes dtype_text, bytes tag,
+) except -1:
+    """Fill a zeroed header, except for magic, checksum and owner. The caller has checked the sizes."""
     cdef int k
     cdef bytes boot = this_boot()
     text = dtype_text + tag
@@ -77,7 +79,7 @@ cdef int fill_header(mv_segment *h, int kind, uint32_t flags, int64_t total, int
 
 
 cdef dict header_facts(const mv_segment *h):
-    """A checked header in Python's words."""
+    """Return a checked header as a dict."""
     cdef int k
     return {
         "kind": h.kind, "flags": h.flags, "segment_bytes": h.segment_bytes, "payload_off": h.payload_off,
@@ -93,19 +95,19 @@ cdef dict header_facts(const mv_segment *h):
 def inspect(int fd):
     """inspect(fd)
 
-    Reads and judges the header of an open file, without mapping it.
+    Read and validate the header of an open file, without mapping it.
 
     Returns
     -------
     fault : str
         One of `FAULTS`.
     facts : dict
-        Constants of the header, and what its owner's words say; only `version` unless the fault is "ok" or "truncated".
+        Constants and owner fields of the header; only `version` unless the fault is "ok" or "truncated".
     """
     cdef mv_segment h
     cdef ssize_t n, got = 0
     cdef int64_t size
-    cdef int judgement
+    cdef int status
     while got < <ssize_t>sizeof(h):
         n = pread(fd, (<char *>&h) + got, sizeof(h) - got, got)
         if n <= 0:
@@ -115,9 +117,9 @@ def inspect(int fd):
     size = mv_os_size(fd)
     if size < 0:
         raise SegmentError(-size, f"size of a segment's file: {os.strerror(-size)}")
-    judgement = mv_segment_check(&h, got, size)
-    fault = FAULTS[judgement]
-    if judgement not in (MV_SEGMENT_OK, MV_SEGMENT_TRUNCATED) or got < <ssize_t>sizeof(h):
+    status = mv_segment_check(&h, got, size)
+    fault = FAULTS[status]
+    if status not in (MV_SEGMENT_OK, MV_SEGMENT_TRUNCATED) or got < <ssize_t>sizeof(h):
         return fault, {"version": (h.abi_major, h.abi_minor)}
     facts = header_facts(&h)
     facts["owner_pid"] = mv_segment_owner_pid(&h)
@@ -130,43 +132,45 @@ def inspect(int fd):
 def open_plain(str path, int64_t uid):
     """open_plain(path, uid)
 
-    A read-only descriptor of a plain file of user `uid` that not everybody may write to; -1 where it is none, and
-    `naming.open_file` says why. The caller closes it.
+    Open for reading a regular file that user `uid` owns and not everyone may write to. Return -1 for anything else:
+    `naming.open_file` finds out why. The caller closes the descriptor.
     """
     return max(mv_os_open_plain(os.fsencode(path), uid), -1)
 
 
 cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot_id) except -1:
+    """Return whether an owner holds its lock, or its process exists and has not closed the segment."""
     cdef uint64_t actual = 0
     cdef int rc = mv_os_locked(fd, MV_LOCK_OWNER)
     if rc == 1:
         return True
     if state != MV_OWNER_ACTIVE or boot_id != this_boot() or pid == 0:
         return False
-    # The lock is free (or the system has none): the process itself is the second witness.
+    # The lock is free, or the system has none: check the process itself.
     return mv_os_start_time(pid, &actual) == 0 and actual == start
 
 
 def owner_alive(int fd, dict facts):
     """owner_alive(fd, facts)
 
-    Whether the owner that an inspected header names lives.
+    Return whether the owner in an inspected header is alive.
     """
     return alive(fd, facts["owner_state"], facts["owner_pid"], facts["owner_start"], facts["boot_id"])
 
 
-cdef bytes boot_of_this_machine():
+cdef bytes read_boot_id():
+    """Return the boot ID as bytes."""
     cdef uint8_t id[16]
     mv_os_boot_id(id)
     return bytes(id[:16])
 
 
-cdef bytes _boot = boot_of_this_machine()  # once: it outlives the process
+cdef bytes _boot = read_boot_id()  # constant during the life of a process
 
 
 def this_boot():
     """this_boot()
 
-    What tells this run of the machine from the one before: 16 bytes.
+    Return the boot ID, 16 bytes.
     """
     return _boot

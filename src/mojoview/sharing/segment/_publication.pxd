@@ -5,20 +5,20 @@ from mojoview.sharing.segment._segment cimport Mapping, Segment
 
 cdef extern from "memory/futex.h" nogil:
     """
-    static inline void mv_publication_notify(void *counter, void *sleepers) {
-        mv_counter_notify((_Atomic uint64_t *)counter, (_Atomic uint32_t *)sleepers);
+    static inline void mv_publication_notify(void *counter, void *waiters) {
+        mv_counter_notify((_Atomic uint64_t *)counter, (_Atomic uint32_t *)waiters);
     }
     """
-    void mv_publication_notify(void *counter, void *sleepers)
+    void mv_publication_notify(void *counter, void *waiters)
 
 
 cdef class Publication:
     cdef readonly Segment segment
     cdef Mapping mapping            # keeps the memory valid: other threads may close the segment
-    cdef Mapping page               # of the words that readers write to, likewise; None until it is needed
-    cdef void *counter              # the 64-bit word that grows with each publication; NULL once closed
-    cdef int number_shift           # its bits below the publication's number
-    cdef void *sleepers             # how many readers sleep; NULL until it is needed, or where it cannot be written to
+    cdef Mapping page               # of the words that readers write to; None until it is needed
+    cdef void *counter              # 64-bit word that grows with each publication; NULL once closed
+    cdef int number_shift           # bits below the publication's number
+    cdef void *waiters             # number of sleeping readers; NULL until needed, or if it is read-only
     cdef readonly object dtype
     cdef object __weakref__
 

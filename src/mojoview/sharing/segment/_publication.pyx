@@ -1,4 +1,4 @@
-"""What State and Snapshot have in common: a segment with one writer whose publications are numbered, and waiting for the next."""
+"""`Publication`: the common part of State and Snapshot, a segment with one writer and numbered publications."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR
@@ -18,20 +18,21 @@ from mojoview.sharing.segment import segments
 cdef extern from "memory/futex.h" nogil:
     """
     static inline uint64_t mv_counter_now(void *counter) {
-        return atomic_load_explicit((_Atomic uint64_t *)counter, memory_order_acquire); /* ACQ: with what it promises */
+        /* ACQ: with what the counter publishes */
+        return atomic_load_explicit((_Atomic uint64_t *)counter, memory_order_acquire);
     }
-    static inline int mv_publication_wait(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns) {
-        return mv_counter_wait((_Atomic uint64_t *)counter, seen, (_Atomic uint32_t *)sleepers, spin_ns, ns);
+    static inline int mv_publication_wait(void *counter, uint64_t seen, void *waiters, int64_t spin_ns, int64_t ns) {
+        return mv_counter_wait((_Atomic uint64_t *)counter, seen, (_Atomic uint32_t *)waiters, spin_ns, ns);
     }
     """
     uint64_t mv_counter_now(void *counter)
-    int mv_publication_wait(void *counter, uint64_t seen, void *sleepers, int64_t spin_ns, int64_t ns)
+    int mv_publication_wait(void *counter, uint64_t seen, void *waiters, int64_t spin_ns, int64_t ns)
 
-cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # on one core the writer cannot run while we spin
-cdef int64_t SLICE_NS = 100_000_000  # no sleep is longer without a look at signals and at the writer's life
+cdef int64_t SPIN_NS = 20_000 if (os.cpu_count() or 1) > 1 else 0  # spinning cannot help on one core
+cdef int64_t SLICE_NS = 100_000_000  # longest sleep between checks of signals and of the writer
 
 
-cdef Segment NOWHERE = Segment.__new__(Segment)  # what __new__() alone makes is closed
+cdef Segment CLOSED = Segment.__new__(Segment)  # the segment of a handle made by __new__() alone
 
 
 cdef class Publication:
@@ -41,13 +42,13 @@ cdef class Publication:
     """
 
     def __cinit__(self):
-        self.counter = self.sleepers = NULL
-        self.segment = NOWHERE
+        self.counter = self.waiters = NULL
+        self.segment = CLOSED
 
     def reader(self):
         """reader()
 
-        Another handle on the same memory, for another thread; it reads.
+        Return another handle on the same memory, for another thread; it only reads.
         """
         self.check_open("reader()")
         return type(self)._of(self.segment.reopen())
@@ -57,24 +58,26 @@ cdef class Publication:
         return type(self)._of, (self.segment,)
 
     cdef uint64_t word(self) noexcept:
+        """Load the counter."""
         return mv_counter_now(self.counter)
 
     cdef int check_open(self, str operation) except -1:
+        """Raise if the handle is closed."""
         if self.counter is NULL:
             raise ClosedError(f"{operation}: the {type(self).__name__} {self.segment.name!r} was closed")
         return 0
 
     cdef int map_waiter_count(self) except -1:
-        """Makes `sleepers` known, before this handle sleeps."""
+        """Map the waiter count, if it is not mapped yet."""
         return 0
 
     cdef uint64_t wait_for_newer(self, uint64_t number, object timeout) except? 0:
-        """The number of the newest publication, once it is above `number`."""
+        """Wait until the number of the newest publication is above `number`; return it."""
         cdef uint64_t seen
         cdef int64_t left
         cdef void *counter
-        cdef void *sleepers
-        cdef Mapping mapping, page  # held: another thread may close this handle while we sleep
+        cdef void *waiters
+        cdef Mapping mapping, page  # keep the memory if another thread closes this handle
         cdef int rc
         deadline = deadline_after("wait_newer()", timeout, time.monotonic_ns())
         while True:
@@ -86,21 +89,25 @@ cdef class Publication:
                 raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r} has closed it")
             left = SLICE_NS if deadline is None else min(SLICE_NS, deadline - time.monotonic_ns())
             if left <= 0:
-                raise WaitTimeout(f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s")
+                raise WaitTimeout(
+                    f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s"
+                )
             self.map_waiter_count()
-            counter, sleepers, mapping, page = self.counter, self.sleepers, self.mapping, self.page
-            if counter is NULL:  # closed while the sleepers' page was mapped
+            counter, waiters, mapping, page = self.counter, self.waiters, self.mapping, self.page
+            if counter is NULL:  # closed by another thread
                 continue
             with nogil:
-                rc = mv_publication_wait(counter, seen, sleepers, SPIN_NS, left)
+                rc = mv_publication_wait(counter, seen, waiters, SPIN_NS, left)
             if rc == -EINTR:
                 PyErr_CheckSignals()
             elif rc == -errno.ETIMEDOUT:
                 PyErr_CheckSignals()
                 self.check_open("wait_newer()")
                 if self.word() == seen and not self.segment.writer_closed and not self.segment.owner_alive():
-                    raise OwnerGone(f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, is dead; "
-                                    f"{type(self).__name__}.take_over() continues it")
+                    raise OwnerGone(
+                        f"wait_newer(): the writer of {self.segment.name!r}, process {self.segment.owner_pid}, "
+                        f"is dead; {type(self).__name__}.take_over() continues it"
+                    )
 
     @property
     def name(self):
@@ -123,7 +130,7 @@ cdef class Publication:
     def writer_alive(self):
         """writer_alive()
 
-        Whether the writer's process lives and has not closed it.
+        Return whether the writer's process is alive and has not closed the segment.
         """
         self.check_open("writer_alive()")
         return self.segment.owner_alive()
@@ -131,9 +138,10 @@ cdef class Publication:
     def close(self):
         """close()
 
-        Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what was read, and views, stay valid.
+        Close the handle. The writer's also removes the name, and waiting readers get `OwnerGone`. Copies and views stay
+        valid.
         """
-        self.counter = self.sleepers = NULL
+        self.counter = self.waiters = NULL
         self.mapping = self.page = None
         segments.close_segment(self.segment)
 

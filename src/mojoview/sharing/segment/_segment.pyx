@@ -1,16 +1,16 @@
-"""Segments: shared memory with a header. Making, checking, mapping and owning them; names are `naming`'s concern."""
+"""`Segment`: shared memory with a header; creation, mapping and ownership. `naming` keeps the names."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
-from posix.types cimport mode_t, off_t
+from posix.types cimport off_t
 from posix.unistd cimport close, ftruncate, getpid
 
 from mojoview.memory._lease cimport lease_owner
 from mojoview.sharing.segment._header cimport (
-    alive, fill_header, header_facts, mv_segment_closed, mv_segment_epoch, mv_segment_generation, mv_segment_owner_pid,
+    alive, fill_header, header_facts, mv_segment_closed, mv_segment_epoch, mv_segment_owner_pid,
     mv_segment_owner_start, mv_segment_owner_state, process_start,
 )
 from mojoview.views._view cimport make_view
@@ -18,13 +18,12 @@ from mojoview.views._view cimport make_view
 import errno
 import os
 
-import numpy as np
-
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
 from mojoview.sharing.segment._header import (
-    ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE,
-    SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, open_plain, owner_alive, this_boot,
+    ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC,
+    RING_SPSC, SEAL_FUTURE, SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, open_plain,
+    owner_alive, this_boot,
 )
 
 
@@ -70,7 +69,7 @@ cdef extern from "<sys/mman.h>" nogil:
         MAP_SHARED
 
 if mv_byte_locks_watch_forks() < 0:
-    raise SegmentError(errno.ENOMEM, "pthread_atfork: no memory to watch for forks")
+    raise SegmentError(errno.ENOMEM, "pthread_atfork: out of memory")
 
 
 cdef uint64_t forks() noexcept:
@@ -78,7 +77,7 @@ cdef uint64_t forks() noexcept:
 
 
 cdef int fail(str operation, int code) except -1:
-    """The exception of a negative errno."""
+    """Raise the exception of a negative errno."""
     raise SegmentError(-code, f"{operation}: {os.strerror(-code)}")
 
 
@@ -86,7 +85,7 @@ cdef int fail(str operation, int code) except -1:
 cdef class Mapping:
     """Mapping()
 
-    Bytes of a segment in this address space; unmapped when the last view on it is gone.
+    A mapped part of a segment; unmapped when the last view of it is gone.
     """
 
     def __cinit__(self):
@@ -99,6 +98,7 @@ cdef class Mapping:
 
     @property
     def nbytes(self):
+        """Size of the mapping."""
         return self.size
 
     def __repr__(self):
@@ -106,29 +106,30 @@ cdef class Mapping:
 
 
 cdef Mapping map_file(int fd, int64_t offset, size_t size, bint writable):
+    """Map a part of a file."""
     cdef Mapping self = Mapping.__new__(Mapping)
     cdef void *base
     with nogil:
         base = mmap(NULL, size, PROT_READ | PROT_WRITE if writable else PROT_READ, MAP_SHARED, fd, offset)
     if base is MAP_FAILED:
-        raise SegmentError(errno.ENOMEM, f"mapping {size} bytes: the system refuses")
+        raise SegmentError(errno.ENOMEM, f"mapping {size} bytes: mmap() failed")
     self.base = <char *>base
     self.size = size
     self.writable = writable
     return self
 
 
-# Not cleared by the cycle collector: the handle's end closes descriptors, and views keep the mapping by themselves.
+# no_gc_clear: __dealloc__ closes descriptors and releases the lock; there is nothing that a cycle could keep alive.
 @cython.final
 @cython.no_gc_clear
 cdef class Segment:
     """Segment()
 
-    Shared memory with a header, in this process; made by `create`, `adopt_fd` and `naming`.
+    A handle on shared memory with a header, made by `create` and `adopt_fd`.
 
     Notes
     -----
-    Thread safety: reading and `close()` on any thread. A forked child keeps the memory and may read; it owns nothing.
+    Thread safety: reading and `close()` in any thread. In a forked child the handle only reads.
     """
 
     def __cinit__(self):
@@ -143,69 +144,72 @@ cdef class Segment:
         if self.fd >= 0:
             close(self.fd)
 
-    def __reduce__(self):
-        from mojoview.sharing.segment.transfer import reduce_segment
-        return reduce_segment(self)
-
     def __repr__(self):
         what = KINDS.get(self.facts["kind"], "unknown") if self.facts else "new"
         state = "closed" if self.mapping is None else "owner" if self.owner_lock.fd >= 0 else "attached"
         return f"<mojoview segment {self.name!r}: {what}, {state}>"
 
     cdef char *address(self, int64_t offset, int64_t bytes) except NULL:
-        """Where `bytes` at `offset` lie; the extent is checked against the mapping."""
+        """Return the address of `bytes` at `offset`, after checking the extent."""
+        cdef int64_t size
         if self.mapping is None:
             raise ClosedError(f"segment {self.name!r}: used after close()")
-        if offset < 0 or bytes < 0 or offset > <int64_t>self.mapping.size or bytes > <int64_t>self.mapping.size - offset:
-            raise ArgumentError(f"segment {self.name!r}: {bytes} bytes at {offset} lie outside its {self.mapping.size}")
+        size = <int64_t>self.mapping.size
+        if offset < 0 or bytes < 0 or offset > size or bytes > size - offset:
+            raise ArgumentError(f"segment {self.name!r}: {bytes} bytes at {offset} are outside its {size}")
         return self.mapping.base + offset
 
     cdef int require_owner(self, str operation) except -1:
+        """Raise unless this handle is the owner's."""
         if self.owner_lock.fd >= 0:
             return 0
         if self.mapping is None:
             raise ClosedError(f"{operation}: {self.name!r} was closed")
         if self.owner_lock.forked:
-            raise NotOwnerError(f"{operation}: {self.name!r} is owned by the process that forked this one; a child only reads")
-        raise NotOwnerError(f"{operation}: this handle only reads {self.name!r}; its owner is {self.owner_text()}")
+            raise NotOwnerError(
+                f"{operation}: {self.name!r} is owned by the process that forked this one; a child only reads"
+            )
+        pid = self.owner_pid
+        owner = f"process {pid}" if self.owner_alive() else f"none (process {pid} is gone)"
+        raise NotOwnerError(f"{operation}: this handle only reads {self.name!r}; its owner is {owner}")
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @property
     def anonymous(self):
+        """True if the segment has no name."""
         return self.path is None
 
     @property
     def closed(self):
+        """True once this handle is closed."""
         return self.mapping is None
 
     @property
     def owned(self):
-        """Whether this handle is the writer's."""
+        """True if this handle is the owner's."""
         return self.owner_lock.fd >= 0
 
     @property
     def writer_closed(self):
-        """Whether the writer said goodbye."""
+        """True once the owner has closed the segment."""
         return self.address(0, 0) is not NULL and mv_segment_closed(self.header) != 0
 
     @property
-    def generation(self):
-        return mv_segment_generation(self.header) if self.address(0, 0) is not NULL else 0
-
-    @property
     def epoch(self):
-        """How often another process has taken over from a dead owner."""
+        """Number of takeovers from dead owners."""
         return mv_segment_epoch(self.header) if self.address(0, 0) is not NULL else 0
 
     @property
     def owner_pid(self):
+        """Process id of the owner."""
         return mv_segment_owner_pid(self.header) if self.address(0, 0) is not NULL else 0
 
     def owner_alive(self):
         """owner_alive()
 
-        Whether the owner lives: it holds its lock, or its process (pid and start time) is there and has not said goodbye.
+        Return whether the owner holds its lock, or its process (pid and start time) exists and has not closed the
+        segment.
         """
         if self.owner_lock.fd >= 0:
             return True
@@ -213,14 +217,10 @@ cdef class Segment:
         return alive(self.fd, mv_segment_owner_state(self.header), mv_segment_owner_pid(self.header),
                      mv_segment_owner_start(self.header), self.facts["boot_id"])
 
-    def owner_text(self):
-        cdef uint32_t pid = self.owner_pid
-        return f"process {pid}" if self.owner_alive() else f"none (process {pid} is gone)"
-
     def fileno(self):
         """fileno()
 
-        The descriptor of the memory, borrowed.
+        Return the descriptor of the memory, borrowed.
         """
         if self.fd < 0:
             raise ClosedError(f"segment {self.name!r}: used after close()")
@@ -229,17 +229,16 @@ cdef class Segment:
     def others_attached(self):
         """others_attached()
 
-        Whether another handle or mapping, of any process, is on this memory. Where the system has no such locks: always true.
+        Return whether any process has another handle or mapping of this memory; always true without kernel-owned locks.
         """
-        cdef int rc = mv_os_locked(self.fileno(), MV_LOCK_ATTACHED)
-        return rc != 0
+        return mv_os_locked(self.fileno(), MV_LOCK_ATTACHED) != 0
 
-    # -- windows on it -----------------------------------------------------------------------------------------------
+    # -- views and mappings --------------------------------------------------------------------------------------------
 
     def view(self, int64_t offset, shape, dtype, *, bint writable=False, bint fortran=False):
         """view(offset, shape, dtype, *, writable=False, fortran=False)
 
-        A View on part of the memory; it keeps the mapping alive, also after `close()`.
+        Return a View of part of the memory; it keeps the mapping alive, also after `close()`.
         """
         cdef int64_t extents[8]
         cdef int64_t strides[8]
@@ -249,21 +248,25 @@ cdef class Segment:
         if ndim > 8:
             raise ArgumentError(f"segment {self.name!r}: a view has at most 8 dimensions, got {ndim}")
         if writable and (self.mapping is None or not self.mapping.writable):
-            raise NotOwnerError(f"segment {self.name!r}: a writable view was asked of a read-only mapping")
-        nbytes = dtype.itemsize  # a Python integer: no overflow, whatever a header claims
+            raise NotOwnerError(f"segment {self.name!r}: a writable view of a read-only mapping")
+        nbytes = dtype.itemsize  # a Python integer cannot overflow, whatever a header claims
         for extent in shape:
             nbytes *= extent
         if nbytes > 2**62 or any(extent < 0 or extent > 2**62 for extent in shape):
-            raise ArgumentError(f"segment {self.name!r}: shape {tuple(shape)} of {dtype} does not fit an address space")
+            raise ArgumentError(
+                f"segment {self.name!r}: shape {tuple(shape)} of {dtype} does not fit an address space"
+            )
         step = dtype.itemsize
         for k in (range(ndim) if fortran else reversed(range(ndim))):
             extents[k] = shape[k]
             strides[k] = step
             step *= max(1, extents[k])
-        return make_view(lease_owner(self.mapping), self.address(offset, nbytes), ndim, extents, strides, dtype, not writable)
+        return make_view(
+            lease_owner(self.mapping), self.address(offset, nbytes), ndim, extents, strides, dtype, not writable
+        )
 
     cdef Mapping map_part(self, int64_t offset, int64_t bytes, bint writable):
-        """A second mapping of whole pages, for the part that readers may write to."""
+        """Map whole pages again, for the part that readers may write to."""
         cdef int fd
         self.address(offset, bytes)
         fd = mv_os_reopen(self.fd, writable)
@@ -277,32 +280,33 @@ cdef class Segment:
     def reopen(self, *, bint writable=False):
         """reopen(*, writable=False)
 
-        Another handle on the same memory, with a mapping of its own.
+        Return another handle on the same memory, with its own mapping.
         """
         return adopt_fd(self.fileno(), self.name, self.path, self.facts, writable)
 
     def prefault(self, int64_t offset, int64_t nbytes):
         """prefault(offset, nbytes)
 
-        Brings the pages in now; releases the GIL.
+        Populate the pages now; releases the GIL.
         """
         cdef char *where = self.address(offset, nbytes)
         cdef int64_t lead = (<int64_t>where) & 4095
-        cdef Mapping mapping = self.mapping  # held: another thread may close the handle meanwhile
+        cdef Mapping mapping = self.mapping  # keep it if another thread closes the handle
         if nbytes:
             with nogil:
                 mv_os_prefault(where - lead, nbytes + lead)
         mapping.size
 
-    # -- its life ----------------------------------------------------------------------------------------------------
+    # -- creation, ownership, end --------------------------------------------------------------------------------------
 
     def allocate(self, int64_t start, int64_t end):
         """allocate(start, end)
 
-        Claims the bytes from the system; `OSError` ENOSPC or ENOMEM where there are none.
+        Allocate a range of bytes; `OSError` ENOSPC or ENOMEM if there is no room.
         """
         cdef int64_t done = start
-        cdef int rc = -EINTR, fd = os.dup(self.fileno())  # another thread may close the handle, and its number go to another file
+        # A duplicate: if another thread closes the handle, the number may be reused for another file.
+        cdef int rc = -EINTR, fd = os.dup(self.fileno())
         try:
             while rc == -EINTR:
                 with nogil:
@@ -316,7 +320,7 @@ cdef class Segment:
     def commit(self):
         """commit()
 
-        Last step of creation: seals the size, stores the magic, gives the file its name.
+        Finish creation: seal the size, store the magic, link the file to its name.
         """
         cdef int rc
         self.require_owner("commit()")
@@ -329,12 +333,13 @@ cdef class Segment:
         if rc == -errno.EEXIST:
             raise SegmentExists(errno.EEXIST, f"segment {self.name!r}: the name is taken")
         if rc < 0:
-            fail(f"segment {self.name!r}: finishing it", rc)
+            fail(f"segment {self.name!r}: committing it", rc)
 
     def seal(self, int contents):
         """seal(contents)
 
-        Makes the contents final: SEAL_FUTURE = writable only through this mapping, SEAL_NOW = through none. Anonymous segments.
+        Make the contents of an anonymous segment final: SEAL_FUTURE = writable only through this mapping, SEAL_NOW =
+        through none.
         """
         cdef int rc
         if contents == MV_SEAL_NOW:
@@ -352,12 +357,12 @@ cdef class Segment:
     def take_ownership(self):
         """take_ownership()
 
-        Becomes the writer in place of one that is gone. The handle must be writable.
+        Become the owner of a segment whose owner is dead. The handle must be writable.
 
         Returns
         -------
         bool
-            False where the owner still lives.
+            False if the owner is alive.
         """
         cdef int rc
         cdef uint64_t start
@@ -374,13 +379,13 @@ cdef class Segment:
         if rc < 0:
             fail(f"segment {self.name!r}: taking over", rc)
         mv_segment_take_over(self.header)
-        sign(self)
+        set_owner(self)
         return True
 
     def release_ownership(self):
         """release_ownership()
 
-        The writer's goodbye; readers keep what they have. Does nothing on a handle that owns nothing.
+        Mark the segment as closed by its owner and wake the readers. Does nothing on other handles.
         """
         if self.owner_lock.fd >= 0:
             if self.mapping is not None and self.mapping.writable:
@@ -388,16 +393,19 @@ cdef class Segment:
                 mv_futex_wake(mv_segment_closed_word(self.header))
             mv_byte_lock_release(&self.owner_lock)
 
-    def renew(self, int64_t payload_bytes, uint32_t flags, bytes dtype_text, uint32_t itemsize, tuple shape, tuple strides,
-              uint64_t schema_hash, bytes uuid):
+    def renew(
+        self, int64_t payload_bytes, uint32_t flags, bytes dtype_text, uint32_t itemsize, tuple shape, tuple strides,
+        uint64_t schema_hash, bytes uuid,
+    ):
         """renew(payload_bytes, flags, dtype_text, itemsize, shape, strides, schema_hash, uuid)
 
-        Makes anonymous memory that nobody else is attached to into another segment: fill the payload, then `recommit()`.
+        Turn anonymous memory into another segment, unless other handles are attached; fill the payload, then
+        `recommit()`.
 
         Returns
         -------
         bool
-            False, and nothing changed, where somebody is attached.
+            False, and nothing has changed, if another handle is attached.
         """
         cdef mv_segment *h = self.header
         cdef int rc
@@ -407,18 +415,20 @@ cdef class Segment:
             fail(f"segment {self.name!r}: locking it", rc)
         if rc == 0:
             return False
-        memset(h, 0, 128)  # the magic goes first in effect: nobody is attached, and attaching waits for the lock
+        memset(h, 0, 128)  # the order does not matter: no handle is attached, and attaching fails while locked
         memset(<char *>h + 256, 0, MV_SEGMENT_HEADER - 256)
         self.uuid, self.name = uuid, f"anonymous-{uuid.hex()}"
-        fill_header(h, self.facts["kind"], flags, self.mapping.size, MV_SEGMENT_HEADER, payload_bytes, schema_hash, uuid, itemsize, shape,
-                    strides, (), self.name.encode(), dtype_text, b"")
+        fill_header(
+            h, self.facts["kind"], flags, self.mapping.size, MV_SEGMENT_HEADER, payload_bytes, schema_hash, uuid,
+            itemsize, shape, strides, (), self.name.encode(), dtype_text, b"",
+        )
         self.facts = header_facts(h)
         return True
 
     def recommit(self):
         """recommit()
 
-        Last step of `renew()`.
+        Finish `renew()`.
         """
         self.address(0, 0)
         mv_segment_commit(self.header)
@@ -427,14 +437,15 @@ cdef class Segment:
     def disown(self):
         """disown()
 
-        Gives the owner's lock back without a goodbye: contents that are final need no writer, and no descriptor for its lock.
+        Release the owner's lock without closing the segment: final contents need no owner, and no descriptor for its
+        lock.
         """
         mv_byte_lock_release(&self.owner_lock)
 
     def close(self):
         """close()
 
-        Lets go of the memory and, where this handle owns it, says goodbye. Views that exist stay valid.
+        Close the handle and, if it is the owner's, the segment. Existing views stay valid.
         """
         self.release_ownership()
         self.header = NULL
@@ -448,7 +459,8 @@ cdef class Segment:
 cdef class ByteLock:
     """ByteLock()
 
-    A kernel-owned lock on one byte of a segment: proof that its holder lives. Made by `lock_byte`; a forked child does not have it.
+    A kernel-owned lock on one byte of a segment, made by `lock_byte`: proof that its holder is alive. A forked
+    child does not hold it.
     """
 
     def __cinit__(self):
@@ -457,18 +469,10 @@ cdef class ByteLock:
     def __dealloc__(self):
         mv_byte_lock_release(&self.lock)
 
-    @property
-    def held(self):
-        return self.lock.fd >= 0
-
-    @property
-    def forked(self):
-        return self.lock.forked != 0
-
     def release(self):
         """release()
 
-        Gives the byte back.
+        Release the lock.
         """
         mv_byte_lock_release(&self.lock)
 
@@ -476,7 +480,7 @@ cdef class ByteLock:
 def lock_byte(Segment segment, int64_t byte):
     """lock_byte(segment, byte)
 
-    The lock on a byte of a segment's file, or None where somebody else has it.
+    Lock a byte of a segment's file; None if it is locked already.
     """
     cdef ByteLock self = ByteLock.__new__(ByteLock)
     cdef int rc = mv_byte_lock_acquire(&self.lock, segment.fileno(), byte)
@@ -490,30 +494,35 @@ def lock_byte(Segment segment, int64_t byte):
 def byte_locked(Segment segment, int64_t byte):
     """byte_locked(segment, byte)
 
-    Whether somebody, this process included, has the lock on a byte; true where the system cannot say.
+    Return whether a byte is locked, by this process or another; true if the system has no such locks.
     """
     return mv_os_locked(segment.fileno(), byte) != 0
 
 
-cdef int sign(Segment self) except -1:
+cdef int set_owner(Segment self) except -1:
+    """Write this process into the header as the owner."""
     mv_segment_set_owner(self.header, getpid(), process_start())
     return 0
 
 
 cdef int unlink_quietly(bytes path) except -1:
+    """Remove a file that may not exist."""
     try:
         os.unlink(path)
-    except OSError:  # already gone: the purpose is reached
+    except OSError:  # already gone
         return 0
     return 0
 
 
-def create(int kind, int64_t payload_bytes, *, str name, str path, str directory, int mode, int64_t payload_off, int64_t reserve,
-           uint32_t flags, bytes dtype_text, bytes tag, uint32_t itemsize, tuple shape, tuple strides, tuple params, uint64_t schema_hash,
-           bytes uuid):
+def create(
+    int kind, int64_t payload_bytes, *, str name, str path, str directory, int mode, int64_t payload_off,
+    int64_t reserve, uint32_t flags, bytes dtype_text, bytes tag, uint32_t itemsize, tuple shape, tuple strides,
+    tuple params, uint64_t schema_hash, bytes uuid,
+):
     """create(kind, payload_bytes, **header)
 
-    A segment that nobody can find yet: fill its payload, then `commit()`. The arguments are checked by `lifecycle.create_segment`.
+    Create a segment that no process can find yet; fill its payload, then `commit()`. `segments.create_segment` has
+    checked the arguments.
     """
     cdef Segment self = Segment.__new__(Segment)
     cdef char hidden[4200]
@@ -530,7 +539,7 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
     if self.fd < 0:
         fail(f"segment {name!r}: creating it", self.fd)
     if ftruncate(self.fd, total) < 0:
-        raise SegmentError(errno.EFBIG, f"segment {name!r}: {total} bytes are more than the system takes")
+        raise SegmentError(errno.EFBIG, f"segment {name!r}: {total} bytes are more than a file can have")
     self.allocate(0, reserve)
     self.mapping = map_file(self.fd, 0, total, True)
     self.header = h = <mv_segment *>self.mapping.base
@@ -539,10 +548,12 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
         fail(f"segment {name!r}: locking it", rc)
     rc = mv_byte_lock_acquire(&self.owner_lock, self.fd, MV_LOCK_OWNER)
     if rc < 0:
-        fail(f"segment {name!r}: owning it", rc)
-    fill_header(h, kind, flags, total, payload_off, payload_bytes, schema_hash, uuid, itemsize, shape, strides, params, name.encode(),
-                dtype_text, tag)
-    sign(self)
+        fail(f"segment {name!r}: locking it as its owner", rc)
+    fill_header(
+        h, kind, flags, total, payload_off, payload_bytes, schema_hash, uuid, itemsize, shape, strides, params,
+        name.encode(), dtype_text, tag,
+    )
+    set_owner(self)
     self.facts = header_facts(h)
     return self
 
@@ -550,7 +561,8 @@ def create(int kind, int64_t payload_bytes, *, str name, str path, str directory
 def claim_owner_lock(int fd):
     """claim_owner_lock(fd)
 
-    A descriptor that holds the owner's lock of the file, for the one janitor; None where somebody has it. The caller closes it.
+    Lock the owner's byte of a file, for cleanup: a descriptor that holds the lock, which the caller closes; None if it
+    is locked already.
     """
     cdef int rc = mv_os_claim(fd, MV_LOCK_OWNER)
     if rc == -errno.EBUSY:
@@ -563,8 +575,8 @@ def claim_owner_lock(int fd):
 def adopt_fd(int fd, str name, str path, dict facts, bint writable, bint own=False):
     """adopt_fd(fd, name, path, facts, writable, own=False)
 
-    Attaches to a checked file through a description of its own; `fd` stays the caller's, unless it says that it is one (`own`): then
-    it is the segment's from here on, also where attaching fails.
+    Attach to a checked file through a description of its own. `fd` stays the caller's unless `own` is true: then it is
+    that description, and belongs to the segment even if attaching fails.
     """
     cdef Segment self = Segment.__new__(Segment)
     cdef int rc
@@ -575,12 +587,12 @@ def adopt_fd(int fd, str name, str path, dict facts, bint writable, bint own=Fal
     self.fd = rc
     rc = mv_os_lock(self.fd, MV_LOCK_ATTACHED, 0)
     if rc == 0:
-        raise SegmentLost(f"segment {name!r}: its creator is giving the memory to another segment")
+        raise SegmentLost(f"segment {name!r}: its creator is reusing the memory for another segment")
     if rc < 0:
         fail(f"segment {name!r}: attaching", rc)
     self.mapping = map_file(self.fd, 0, facts["segment_bytes"], writable)
     self.header = <mv_segment *>self.mapping.base
-    # Only anonymous memory is ever given to another segment (`renew`).
+    # Only anonymous memory is ever reused (`renew`).
     if path is None and memcmp(self.header.uuid, <const char *>self.uuid, 16) != 0:
-        raise SegmentLost(f"segment {name!r}: its memory was given another segment while this process attached")
+        raise SegmentLost(f"segment {name!r}: its memory was reused for another segment while this process attached")
     return self

@@ -1,4 +1,4 @@
-"""How much shared memory the system can still give: what is not there must be an error, not a bus error."""
+"""Room for shared memory: exhausting it must raise an exception, not a bus error."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["free_bytes", "require_room", "shm_full"]
 
 
 def free_bytes(directory: str | None) -> int:
-    """Bytes that a new segment can take: of memory, of control groups, and of the file system where it has a name."""
+    """Return the bytes available to a new segment: in memory, in control groups, and in the file system of its name."""
     limits = [2**62, *_memory(), *_control_groups()]
     if directory is not None:
         try:
             space = os.statvfs(directory)
-        except OSError:  # the directory's absence is reported by the creation itself, with its name
+        except OSError:  # creating the segment reports the missing directory
             return min(limits)
         limits.append(space.f_bavail * space.f_frsize)
     return max(0, min(limits))
 
 
 def require_room(operation: str, nbytes: int, directory: str | None) -> None:
-    """Raises `ShmFullError` where `nbytes` cannot fit.
+    """Raise `ShmFullError` if `nbytes` do not fit.
 
-    A memfd has no size limit of its own: without this the system would look for memory until it kills a process.
+    A memfd has no size limit of its own: without this check the kernel would kill a process to find memory.
     """
     free = free_bytes(directory)
     if nbytes > free:
@@ -33,6 +33,7 @@ def require_room(operation: str, nbytes: int, directory: str | None) -> None:
 
 
 def shm_full(operation: str, nbytes: int, free: int, directory: str | None) -> ShmFullError:
+    """Return the exception, with a remedy in the message."""
     hint = ""
     if directory:
         hint = f"; cleanup() removes what dead processes left in {directory}, docker's --shm-size enlarges it"
@@ -40,12 +41,12 @@ def shm_full(operation: str, nbytes: int, free: int, directory: str | None) -> S
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the system refused for want of room."""
+    """Return whether a system call failed for lack of room."""
     return error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
 
 
 def _memory() -> list[int]:
-    """Physical memory and swap that programs can have without killing others."""
+    """Return the memory and swap that can be allocated without killing processes."""
     fields = {}
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -58,7 +59,7 @@ def _memory() -> list[int]:
 
 
 def _control_groups() -> list[int]:
-    """Room in each control group (v2) that this process is in, from its own to the root."""
+    """Return the room in each control group (v2) of this process, from its own to the root."""
     root = "/sys/fs/cgroup"
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:

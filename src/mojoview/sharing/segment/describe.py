@@ -1,4 +1,4 @@
-"""A segment's header as plain data, for the command line and for bug reports."""
+"""Headers of segments as plain data, for the command line and for bug reports."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 from typing import Any
 
 from mojoview.memory.errors import CorruptHeader
-from mojoview.sharing.segment import _segment, naming, segments
+from mojoview.sharing.segment import _segment, naming, schema
 
 __all__ = ["details"]
 
 
 def details(name: str) -> dict[str, Any]:
-    """What a named segment's header says.
+    """Return the header of a named segment as a dict.
 
     Returns
     -------
     dict
-        `header` is "ok" or its fault; the rest only where the header can be read.
+        `header` is "ok" or its fault; the other keys only if the header can be read.
 
     Raises
     ------
@@ -27,13 +27,13 @@ def details(name: str) -> dict[str, Any]:
     try:
         fault, facts = _segment.inspect(fd)
         size = os.fstat(fd).st_size
-        lives = "kind" in facts and _segment.owner_alive(fd, facts)
+        alive = "kind" in facts and _segment.owner_alive(fd, facts)
     finally:
         os.close(fd)
     if "kind" not in facts:
         return {"header": fault, "file_bytes": size}
     try:
-        dtype = str(segments.dtype_from_text(facts["dtype_text"])) if facts["dtype_text"] else ""
+        dtype = str(schema.dtype_from_text(facts["dtype_text"])) if facts["dtype_text"] else ""
     except CorruptHeader as error:
         dtype = str(error)
     return {
@@ -50,7 +50,7 @@ def details(name: str) -> dict[str, Any]:
         "creator_pid": facts["creator_pid"],
         "creator_uid": facts["creator_uid"],
         "owner_pid": facts["owner_pid"],
-        "owner_alive": lives,
+        "owner_alive": alive,
         "takeovers": facts["epoch"],
         "this_boot": facts["boot_id"] == _segment.this_boot(),
     }

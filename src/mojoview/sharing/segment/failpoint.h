@@ -1,4 +1,4 @@
-/* Named points at which a test can kill the process, or let another run. Nothing at all unless the build defines MV_FAILPOINTS. */
+/* Named points at which a test can kill or delay the process. They are empty unless MV_FAILPOINTS is defined. */
 #ifndef MOJOVIEW_FAILPOINT_H
 #define MOJOVIEW_FAILPOINT_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
-static const char *mv_failpoint_name; /* which point */
-static int64_t mv_failpoint_after;    /* how often it is passed before it kills */
-static _Thread_local uint64_t mv_failpoint_dice; /* nonzero: naps now and then instead */
+static const char *mv_failpoint_name;            /* the point that kills */
+static int64_t mv_failpoint_after;               /* number of passes before it kills */
+static _Thread_local uint64_t mv_failpoint_dice; /* nonzero: every point sleeps at random */
 static inline void mv_failpoint(const char *name) {
     if (mv_failpoint_dice) {
         mv_failpoint_dice = mv_failpoint_dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -18,7 +18,8 @@ static inline void mv_failpoint(const char *name) {
             nanosleep(&nap, NULL);
         }
     }
-    if (mv_failpoint_name && strcmp(name, mv_failpoint_name) == 0 && mv_failpoint_after-- == 0) raise(SIGKILL);
+    if (mv_failpoint_name && strcmp(name, mv_failpoint_name) == 0 && mv_failpoint_after-- == 0)
+        raise(SIGKILL);
 }
 #define MV_FAILPOINT(name) mv_failpoint(name)
 #else

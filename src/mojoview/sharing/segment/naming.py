@@ -1,7 +1,7 @@
-"""Names of segments: files in one directory. Finding, listing, removing; and removal of our own when the process ends.
+"""Names of segments, which are files in one directory: resolve, list and remove them, and remove ours at exit.
 
-Nothing here unlinks on the way to attach, and no resource tracker is involved: a name ends when its creator closes it,
-unlinks it or exits, or when `cleanup()` finds its owner dead.
+Attaching never unlinks anything, and no resource tracker is involved: a name ends when its creator closes it, unlinks
+it or exits, or when `cleanup()` finds its owner dead.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ __all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
 
 PREFIX = "mojoview-"
 _USUAL = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-# Names that this process created or took over, by path; kept so that their locks live as long as the names.
+# Segments that this process created or took over, by path: the locks must live as long as the names.
 _owned: dict[str, Segment] = {}
 _anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
-_hooked = 0  # the process that has its exit hooks in place
+_hooked = 0  # pid of the process whose exit hooks are installed
 
 
 def directory() -> str:
-    """Where names live: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
+    """Return the directory of names: ``MOJOVIEW_SHM_DIR``, else /dev/shm, else the user's temporary directory."""
     return os.environ.get("MOJOVIEW_SHM_DIR") or _USUAL
 
 
 def path_of(name: str) -> str:
-    """The file of a name, a text or a NumPy text; refuses names that could leave the directory or hide in it."""
+    """Return the file of a name. A name that could leave the directory, or hide in it, is an error."""
     if not isinstance(name, str):
         raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
     if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
@@ -52,14 +52,14 @@ def path_of(name: str) -> str:
 
 
 def open_file(name: str, path: str, uid: int | None = None) -> int:
-    """A read-only descriptor of a name's file, a plain file of the expected user; the caller closes it."""
+    """Open a name's file for reading: a regular file of the expected user. The caller closes the descriptor."""
     fd = _segment.open_plain(path, os.geteuid() if uid is None else uid)
     if fd >= 0:
         return fd
-    try:  # again, slowly, to say what is wrong
+    try:  # again, to find out why it failed
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise SegmentNotFound(errno.ENOENT, f"segment {name!r}: there is none in {os.path.dirname(path)}") from None
+        raise SegmentNotFound(errno.ENOENT, f"segment {name!r}: not found in {os.path.dirname(path)}") from None
     except PermissionError:
         raise SegmentAccessError(errno.EACCES, f"segment {name!r}: {path} belongs to another user") from None
     except OSError as error:
@@ -77,36 +77,36 @@ def open_file(name: str, path: str, uid: int | None = None) -> int:
 
 
 def check_file(name: str, status: os.stat_result, uid: int) -> None:
-    """Refuses what is no plain file, belongs to another user, or can be written by everybody."""
+    """Raise if a file is not regular, belongs to another user, or can be written to by everyone."""
     if not stat.S_ISREG(status.st_mode):
-        raise NotAMojoviewSegment(f"segment {name!r}: expected a plain file, got mode {stat.filemode(status.st_mode)}")
+        raise NotAMojoviewSegment(f"segment {name!r}: expected a regular file, got {stat.filemode(status.st_mode)}")
     if status.st_uid != uid:
         raise SegmentAccessError(
             errno.EACCES, f"segment {name!r}: expected a segment of user {uid}, it belongs to {status.st_uid}"
         )
     if status.st_mode & stat.S_IWOTH:
         raise SegmentAccessError(
-            errno.EACCES, f"segment {name!r}: every user may write to it ({stat.filemode(status.st_mode)})"
+            errno.EACCES, f"segment {name!r}: every user can write to its file ({stat.filemode(status.st_mode)})"
         )
 
 
 @dataclass(frozen=True)
 class SegmentInfo:
-    """What `segments()` says about one segment."""
+    """One segment in the list of `segments()`."""
 
     name: str
-    kind: str  #: state, snapshot, ring, array, frame; "" where the header is not readable
-    state: str  #: live, dead (its owner is gone), or the header's fault: foreign, unfinished, version, corrupt, ...
+    kind: str  #: state, snapshot, ring, array, frame; "" if the header is not readable
+    state: str  #: live, dead (its owner has exited), or the header's fault: foreign, unfinished, version, corrupt, ...
     nbytes: int  #: of the segment, header included
     owner_pid: int
     uid: int
     mode: int
     created_ns: int  #: since 1970
-    path: str | None  #: None where anonymous
+    path: str | None  #: None if anonymous
 
 
 def segments() -> list[SegmentInfo]:
-    """Every named segment on this machine that this user may see, and the anonymous ones that this process holds.
+    """List the named segments of this machine that this user can see, and this process's anonymous ones.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def segments() -> list[SegmentInfo]:
 
     Notes
     -----
-    Thread safety: any thread. Opens files for reading, one at a time; touches nothing.
+    Thread safety: any thread. Opens files for reading, one at a time; changes nothing.
 
     Examples
     --------
@@ -145,29 +145,29 @@ def segments() -> list[SegmentInfo]:
 
 
 def cleanup(name: str | None = None) -> list[str]:
-    """Removes the names whose owner is dead, and only those.
+    """Remove the names whose owner is dead, and only those.
 
     Parameters
     ----------
     name : str, optional
-        Only this one; all of this user's when absent.
+        One name; all of this user's when absent.
 
     Returns
     -------
     list of str
-        What was removed.
+        The removed names.
 
     Raises
     ------
     SegmentNotFound, NotAMojoviewSegment, SegmentAccessError
-        For a given name: there is none, or it is not ours to judge.
+        For a given name: it does not exist, or is not a segment of this user.
     SegmentError
-        For a given name: its owner lives.
+        For a given name: its owner is alive.
 
     Notes
     -----
-    Dead means: the kernel has released the owner's lock, and no process of that pid and start time exists. Mappings
-    that readers hold stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
+    An owner is dead if the kernel has released its lock and no process of its pid and start time exists. Mappings of
+    readers stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
     decides which of them removes a name.
 
     Examples
@@ -180,7 +180,8 @@ def cleanup(name: str | None = None) -> list[str]:
         fault, facts = _remove(name, path_of(name), dead_only=True)
         if fault == "live":
             raise SegmentError(
-                f"cleanup({name!r}): its owner, process {facts['owner_pid']}, lives; unlink({name!r}) removes it anyway"
+                f"cleanup({name!r}): its owner, process {facts['owner_pid']}, is alive; "
+                f"unlink({name!r}) removes it anyway"
             )
         if fault != "removed":
             raise NotAMojoviewSegment(f"cleanup({name!r}): its header is {fault}; it was not touched")
@@ -189,7 +190,7 @@ def cleanup(name: str | None = None) -> list[str]:
     for candidate, path in _files():
         try:
             fault, _ = _remove(candidate, path, dead_only=True)
-        except SegmentError:  # not ours, or removed by another janitor meanwhile
+        except SegmentError:  # not ours, or removed by another process
             continue
         if fault == "removed":
             removed.append(candidate)
@@ -197,7 +198,7 @@ def cleanup(name: str | None = None) -> list[str]:
 
 
 def unlink(name: str) -> None:
-    """Removes a name, whether or not its owner lives; mappings that exist stay valid.
+    """Remove a name, whether or not its owner is alive; existing mappings stay valid.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def unlink(name: str) -> None:
     Raises
     ------
     SegmentNotFound, NotAMojoviewSegment, SegmentAccessError
-        There is none, or it is not ours: a foreign file is never touched.
+        It does not exist, or is not a segment of this user: a foreign file is never touched.
 
     Notes
     -----
@@ -239,7 +240,7 @@ def _files() -> Iterator[tuple[str, str]]:
 def _describe(name: str, path: str) -> SegmentInfo | None:
     try:
         status = os.lstat(path)
-    except FileNotFoundError:  # removed since it was listed
+    except FileNotFoundError:  # removed after it was listed
         return None
     facts: dict[str, Any] = {}
     state = "foreign"
@@ -247,16 +248,16 @@ def _describe(name: str, path: str) -> SegmentInfo | None:
         fd = open_file(name, path, status.st_uid)
     except SegmentNotFound:
         return None
-    except SegmentError:  # a link, a device, another user's: listed as what it is
+    except SegmentError:  # a link or a device: listed as foreign
         state = "foreign"
     else:
         try:
             state, facts = _segment.inspect(fd)
-            lives = state == "ok" and _segment.owner_alive(fd, facts)
+            alive = state == "ok" and _segment.owner_alive(fd, facts)
         finally:
             os.close(fd)
         if state == "ok":
-            state = "live" if lives else "dead"
+            state = "live" if alive else "dead"
     return SegmentInfo(
         name,
         _segment.KINDS.get(facts.get("kind", 0), ""),
@@ -271,7 +272,7 @@ def _describe(name: str, path: str) -> SegmentInfo | None:
 
 
 def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, Any]]:
-    """("removed", facts), or why not: "live" or the header's fault."""
+    """Remove a name. Return "removed", "live" or the header's fault, and the facts of the header."""
     fd = open_file(name, path)
     lock = None
     try:
@@ -282,7 +283,7 @@ def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, An
             if _segment.owner_alive(fd, facts):
                 return "live", facts
             lock = _segment.claim_owner_lock(fd)
-            if lock is None:  # another janitor, or a new owner, was quicker
+            if lock is None:  # another process cleans up, or has taken over
                 return "live", facts
         if _same_file(fd, path):
             os.unlink(path)
@@ -294,7 +295,7 @@ def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, An
 
 
 def _same_file(fd: int, path: str) -> bool:
-    """Whether the name still leads to the file that was judged."""
+    """Return whether a name still leads to the open file."""
     try:
         named = os.lstat(path)
     except FileNotFoundError:
@@ -303,11 +304,12 @@ def _same_file(fd: int, path: str) -> bool:
     return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
 
-# -- the process's own -------------------------------------------------------------------------------------------------
+# -- names of this process
+# -------------------------------------------------------------------------------------------------
 
 
-def remember(segment: Segment) -> None:
-    """Keeps a segment's name until it is closed, unlinked or the process ends; lists anonymous ones while they live."""
+def register(segment: Segment) -> None:
+    """Keep the name of a segment until it is closed or unlinked or the process exits, or list an anonymous one."""
     if segment.path is None:
         _anonymous[segment.uuid] = segment
         return
@@ -315,19 +317,19 @@ def remember(segment: Segment) -> None:
     _hook_exit()
 
 
-def forget(segment: Segment) -> None:
-    """Removes the name of a segment that this process owns."""
+def unregister(segment: Segment) -> None:
+    """Remove the name of a segment, if this process owns it."""
     if segment.path is not None and segment.owned and _same_file(segment.fileno(), segment.path):
         os.unlink(segment.path)
     if segment.path is not None and _owned.get(segment.path) is segment:
         del _owned[segment.path]
 
 
-def _forget_all() -> None:
+def _unregister_all() -> None:
     for segment in list(_owned.values()):
-        if segment.closed or not segment.owned:  # a forked child inherits the list and owns none of it
+        if segment.closed or not segment.owned:  # inherited through a fork
             continue
-        forget(segment)
+        unregister(segment)
         segment.close()
     _owned.clear()
 
@@ -337,8 +339,8 @@ def _hook_exit() -> None:
     if _hooked == os.getpid():
         return
     _hooked = os.getpid()
-    atexit.register(_forget_all)
-    if "multiprocessing.util" in sys.modules:  # its children leave by os._exit() and run only these
+    atexit.register(_unregister_all)
+    if "multiprocessing.util" in sys.modules:  # its children exit by os._exit() and run only these
         from multiprocessing import util
 
-        util.Finalize(None, _forget_all, exitpriority=0)
+        util.Finalize(None, _unregister_all, exitpriority=0)

@@ -1,11 +1,8 @@
-"""Making and finding segments: arguments checked, dtypes written as text and read back, errors in words."""
+"""Creation, attachment and end of segments: the front of `_segment` and `naming` for everything above."""
 
 from __future__ import annotations
 
-import ast
 import errno
-import functools
-import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -13,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mojoview.memory._dtype import as_dtype, dtype_info
+from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int, check_permissions, deadline_after
 from mojoview.memory.errors import (
     ArgumentError,
@@ -30,6 +27,7 @@ from mojoview.memory.errors import (
 )
 from mojoview.sharing.segment import _segment, capacity, naming
 from mojoview.sharing.segment._segment import Segment
+from mojoview.sharing.segment.schema import dtype_to_text, schema_hash, strides_of
 
 __all__ = [
     "adopt_segment",
@@ -37,8 +35,8 @@ __all__ = [
     "close_segment",
     "commit_segment",
     "create_segment",
-    "dtype_from_text",
-    "dtype_to_text",
+    "reserve",
+    "take_over",
 ]
 
 
@@ -59,7 +57,7 @@ def create_segment(
     reserve: int | None = None,
     path: str | None = None,
 ) -> Segment:
-    """A new segment that nobody can find yet: fill its payload, which is zero, then `commit_segment()`.
+    """Create a segment that no other process can find yet; fill its payload, which is zero, then `commit_segment()`.
 
     Parameters
     ----------
@@ -69,19 +67,19 @@ def create_segment(
     name : str, optional
         Anonymous memory when absent.
     dtype, shape, fortran : dtype-like, sequence of int, bool
-        What the payload holds, for the schema.
+        Of the payload, for the schema.
     params : sequence of int
         Up to 8 numbers by which the kind finds its parts.
     tag : bytes
-        The user's own words; dtype and tag share 3,072 bytes.
+        Free text of the user; dtype and tag share 3,072 bytes.
     mode : int
-        Of the file; 0o600.
+        Permissions of the file.
     reclaim : bool
-        Whether a segment of that name whose owner is dead may be replaced.
+        Whether to replace a segment of that name whose owner is dead.
     reserve : int, optional
-        Bytes from the start that are claimed from the system now; all when absent.
+        Bytes from the start to allocate now; all when absent.
     path : str, optional
-        A file of the user's own for the segment, instead of a name in `naming.directory()`.
+        File of the segment, instead of a name in `naming.directory()`.
 
     Returns
     -------
@@ -91,7 +89,7 @@ def create_segment(
     Raises
     ------
     SegmentExists, ShmFullError, SegmentError, ArgumentError, DTypeError
-        The name is taken, there is no room, the system refuses, an argument is unusable.
+        The name is taken; there is no room; the system call failed; an argument is invalid.
 
     Notes
     -----
@@ -146,14 +144,14 @@ def create_segment(
 
 
 def commit_segment(segment: Segment) -> Segment:
-    """Makes a segment that `create_segment()` began visible, and keeps its name until it is closed."""
+    """Make a segment of `create_segment()` visible, and keep its name until it is closed."""
     segment.commit()
-    naming.remember(segment)
+    naming.register(segment)
     return segment
 
 
 def reserve(segment: Segment, start: int, end: int) -> None:
-    """Claims further bytes of a segment that was created with some in reserve."""
+    """Allocate further bytes of a segment that was created with `reserve`."""
     operation = f"growing segment {segment.name!r}"
     place = naming.directory() if segment.path is not None else None
     capacity.require_room(operation, end - start, place)
@@ -166,9 +164,9 @@ def reserve(segment: Segment, start: int, end: int) -> None:
 
 
 def close_segment(segment: Segment) -> None:
-    """The handle's end: the owner's name goes with it. Views that exist stay valid."""
+    """Close a handle; the owner's also removes the name. Existing views stay valid."""
     if not segment.closed:
-        naming.forget(segment)
+        naming.unregister(segment)
         segment.close()
 
 
@@ -183,24 +181,24 @@ def attach_segment(
     path: str | None = None,
     any_boot: bool = False,
 ) -> Segment:
-    """Another handle on a named segment; the name and its owner are not touched.
+    """Attach to a named segment; its name and owner are not affected.
 
     Parameters
     ----------
     name : str
     kinds : sequence of int, optional
-        Which kinds will do; any when absent.
+        Accepted kinds; any when absent.
     writable : bool
     timeout : float
         Seconds to wait for its creator to finish it.
     uid : int, optional
-        Whose it must be; this process's user when absent.
+        Its expected owner; this process's user when absent.
     uuid : bytes, optional
-        Which it must be.
+        Its expected identity.
     path : str, optional
-        Its file, where the name was given in another process.
+        Its file, if the name was resolved in another process.
     any_boot : bool
-        Whether it may be older than the machine's last start: a recording outlives it.
+        Whether it may be older than the last boot, as recordings are.
 
     Returns
     -------
@@ -210,24 +208,23 @@ def attach_segment(
     ------
     SegmentNotFound, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError,
     SchemaMismatch, SegmentLost
-        In the order in which it is checked. Nothing is ever written to, or removed, before the header is known to be
-        ours.
+        In the order of the checks. Nothing is written to or removed before the header is validated.
 
     Notes
     -----
     Thread safety: any thread.
     """
-    where, name = (naming.path_of(name) if path is None else path), str(name)
     if uid is not None:
         uid = check_int(f"attaching {name!r}", "uid", uid, 0, 2**32 - 1)
-    fd = naming.open_file(name, where, uid)
-    given = False
+    path = naming.path_of(name) if path is None else path
+    fd = naming.open_file(name, path, uid)
+    adopted = False
     try:
-        facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
-        given = not writable  # a description of our own already; for writing it takes another
-        return _segment.adopt_fd(fd, name, where, facts, writable, given)
+        facts = _validated(fd, name, kinds, timeout, uuid, any_boot)
+        adopted = not writable  # a handle that writes needs a description of its own
+        return _segment.adopt_fd(fd, str(name), path, facts, writable, adopted)
     finally:
-        if not given:
+        if not adopted:
             os.close(fd)
 
 
@@ -242,23 +239,23 @@ def adopt_segment(
     uuid: bytes | None = None,
     any_boot: bool = False,
 ) -> Segment:
-    """Another handle on the segment behind a descriptor, which stays the caller's."""
-    facts = _judge(fd, name, kinds, timeout, uuid, any_boot)
+    """Attach to the segment behind a descriptor, which stays the caller's."""
+    facts = _validated(fd, name, kinds, timeout, uuid, any_boot)
     label = name if name is not None else facts["name"] or f"anonymous-{facts['uuid'].hex()}"
     segment = _segment.adopt_fd(fd, label, path, facts, writable)
     if path is None:
-        naming.remember(segment)
+        naming.register(segment)
     return segment
 
 
-def _judge(
+def _validated(
     fd: int, name: str | None, kinds: Sequence[int] | None, timeout: float, uuid: bytes | None, any_boot: bool
 ) -> dict[str, Any]:
-    """The header's facts, once they are known to be those of the segment that is wanted."""
+    """Return the facts of a header that is the wanted segment's."""
     facts = _ready(fd, name, timeout, any_boot)
     label = facts["name"] if name is None else name
     if uuid is not None and facts["uuid"] != uuid:
-        raise SegmentLost(f"segment {label!r}: the one that the handle names is gone; another has its place")
+        raise SegmentLost(f"segment {label!r}: the segment of this handle is gone; another one has its name")
     if kinds is not None and facts["kind"] not in kinds:
         wanted = " or ".join(sorted({_segment.KINDS[kind] for kind in kinds}))
         raise SchemaMismatch(
@@ -268,74 +265,16 @@ def _judge(
 
 
 def take_over(segment: Segment, operation: str) -> None:
-    """Becomes the writer of a segment whose owner is gone, and the keeper of its name."""
+    """Make this process the owner of a segment whose owner is dead, and of its name."""
     if not segment.take_ownership():
         raise SegmentExists(
-            errno.EEXIST, f"{operation}: the owner of {segment.name!r}, process {segment.owner_pid}, lives"
+            errno.EEXIST, f"{operation}: the owner of {segment.name!r}, process {segment.owner_pid}, is alive"
         )
-    naming.remember(segment)
-
-
-def dtype_to_text(dtype: np.dtype[Any]) -> bytes:
-    """A dtype as text that needs no code to be read; refuses items that are references.
-
-    Examples
-    --------
-    >>> dtype_to_text(np.dtype([("q", "f8", 4)]))
-    b"[('q', '<f8', (4,))]"
-    """
-    dtype_info(dtype)
-    try:
-        descr: Any = np.lib.format.dtype_to_descr(dtype)
-    except ValueError as error:
-        raise DTypeError(f"dtype {dtype}: its fields overlap, which the header cannot describe ({error})") from error
-    if dtype.subdtype is not None:
-        descr = (
-            dtype.subdtype[0].str if dtype.subdtype[0].names is None else dtype.subdtype[0].descr,
-            dtype.subdtype[1],
-        )
-    text = repr(descr).encode()
-    if dtype_from_text(text) != dtype:
-        raise DTypeError(f"dtype {dtype}: its description {text.decode()} reads back as another dtype")
-    return text
-
-
-_NUMBERS = {repr(np.dtype(code).str).encode(): np.dtype(code) for code in "?bBhHiIlLefdFD"}
-
-
-@functools.lru_cache(maxsize=256)
-def dtype_from_text(text: bytes) -> np.dtype[Any]:
-    """The dtype that a header describes."""
-    if text in _NUMBERS:  # as most arrays are: nothing to parse
-        return _NUMBERS[text]
-    try:
-        descr = ast.literal_eval(text.decode())
-        dtype: np.dtype[Any] = np.lib.format.descr_to_dtype(descr)
-        dtype_info(dtype)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, UnicodeDecodeError, IndexError) as error:
-        raise CorruptHeader(f"header: {text[:80]!r} describes no dtype ({error})") from error
-    return dtype
-
-
-def check_schema(segment: Segment, operation: str, dtype: Any = None, shape: Sequence[int] | None = None) -> None:
-    """Whether a segment holds what the caller expects; both values in the message."""
-    held = dtype_from_text(segment.facts["dtype_text"])
-    if dtype is not None and held != (wanted := as_dtype(dtype, operation)):
-        raise SchemaMismatch(f"{operation}: expected dtype {wanted}, {segment.name!r} holds {held}")
-    if shape is not None and segment.facts["shape"] != tuple(shape):
-        raise SchemaMismatch(
-            f"{operation}: expected shape {tuple(shape)}, {segment.name!r} holds {segment.facts['shape']}"
-        )
-
-
-def require_params(segment: Segment, operation: str, sound: bool) -> None:
-    """Raises where a header with a right checksum describes parts that do not fit together."""
-    if not sound:
-        raise CorruptHeader(f"{operation}: its parameters {segment.facts['params']} do not fit its kind and size")
+    naming.register(segment)
 
 
 def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[str, Any]:
-    """The checked facts of a header, once its creator has finished it."""
+    """Return the facts of a sound header; wait for its creator to finish it."""
     deadline = deadline_after("attach()", timeout, time.monotonic_ns())
     fault, facts = _segment.inspect(fd)
     while fault == "unfinished" and (deadline is None or time.monotonic_ns() < deadline):
@@ -348,11 +287,11 @@ def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[st
         return facts
     major, minor = facts["version"]
     raise {
-        "foreign": NotAMojoviewSegment(f"{label}: it does not begin as a mojoview segment does; it was not touched"),
+        "foreign": NotAMojoviewSegment(f"{label}: it does not begin like a mojoview segment; it was not touched"),
         "unfinished": NotReady(f"{label}: its creator has not finished it within {timeout} s"),
         "byte order": VersionMismatch(f"{label}: made on a host of the other byte order"),
         "version": VersionMismatch(f"{label}: expected header version {_segment.VERSION[0]}.x, got {major}.{minor}"),
-        "corrupt": CorruptHeader(f"{label}: the header's checksum or its contents are wrong"),
+        "corrupt": CorruptHeader(f"{label}: the header's checksum or its fields are wrong"),
         "truncated": TruncatedError(
             f"{label}: the header says {facts.get('segment_bytes', _segment.HEADER_BYTES)} bytes, "
             f"the file has {os.fstat(fd).st_size}"
@@ -361,7 +300,7 @@ def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[st
 
 
 def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
-    """Raises where the name is taken, in words that help; removes a dead owner's segment on request."""
+    """Raise if the name is taken; on request remove a dead owner's segment."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -369,14 +308,14 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
     fd = naming.open_file(name, path)
     try:
         fault, facts = _segment.inspect(fd)
-        lives = "kind" in facts and _segment.owner_alive(fd, facts)
+        alive = "kind" in facts and _segment.owner_alive(fd, facts)
     finally:
         os.close(fd)
     if fault not in ("ok", "truncated"):
         raise NotAMojoviewSegment(
             f"{operation}: {path} exists and is not a finished segment ({fault}); it was not touched"
         )
-    if lives:
+    if alive:
         raise SegmentExists(errno.EEXIST, f"{operation}: the name is in use by process {facts['owner_pid']}")
     if not reclaim:
         raise SegmentExists(
@@ -386,19 +325,5 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
         )
     try:
         naming.cleanup(name)
-    except SegmentNotFound:  # another process was quicker; whoever links first has the name
+    except SegmentNotFound:  # removed by another process; the first to link has the name
         return
-
-
-def strides_of(shape: Sequence[int], itemsize: int, fortran: bool) -> tuple[int, ...]:
-    strides = [0] * len(shape)
-    step = itemsize
-    for k in range(len(shape)) if fortran else reversed(range(len(shape))):
-        strides[k] = step
-        step *= max(1, shape[k])
-    return tuple(strides)
-
-
-def schema_hash(kind: int, text: bytes, shape: Sequence[int], fortran: bool, tag: bytes) -> int:
-    digest = hashlib.blake2b(repr((kind, text, tuple(shape), fortran, tag)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")

@@ -1,7 +1,11 @@
-"""Handing segments to other processes, by identity: pickling under fork, spawn and forkserver, and Unix sockets."""
+"""Transfer of segments to other processes, by identity: pickling under fork, spawn and forkserver, and Unix sockets.
+
+Importing this module makes `Segment` picklable.
+"""
 
 from __future__ import annotations
 
+import copyreg
 import os
 import socket
 from collections.abc import Callable
@@ -16,10 +20,9 @@ __all__ = ["receive_segment", "reduce_segment", "send_segment"]
 
 
 def reduce_segment(segment: Segment) -> tuple[Callable[..., Segment], tuple[Any, ...]]:
-    """What pickle stores: the name, or for anonymous memory a descriptor that multiprocessing carries; the identity.
+    """Return what pickle stores: the identity, and the name or, for anonymous memory, a descriptor of multiprocessing.
 
-    Unpickling gives a read-only handle. A descriptor can be fetched once for each time it was pickled, while this
-    process lives.
+    Unpickling gives a read-only handle. A descriptor can be fetched once per pickling, while this process lives.
     """
     if segment.closed:
         raise ClosedError(f"pickling segment {segment.name!r}: it was closed")
@@ -40,7 +43,7 @@ def _by_name(name: str, path: str, uuid: bytes) -> Segment:
 def _by_descriptor(duplicate: Any, name: str, uuid: bytes) -> Segment:
     try:
         fd = duplicate.detach()
-    except (OSError, EOFError, KeyError) as error:  # the sender is gone, or these bytes were unpickled before
+    except (OSError, EOFError, KeyError) as error:  # the sender has exited, or the bytes were unpickled before
         raise SegmentLost(
             f"segment {name!r}: the process that pickled this handle no longer offers it ({error!r})"
         ) from error
@@ -50,8 +53,11 @@ def _by_descriptor(duplicate: Any, name: str, uuid: bytes) -> Segment:
         os.close(fd)
 
 
+copyreg.pickle(Segment, reduce_segment)
+
+
 def send_segment(connection: socket.socket, segment: Segment) -> None:
-    """Sends a segment through a Unix socket; the peer calls `receive_segment()`.
+    """Send a segment through a Unix socket; the peer calls `receive_segment()`.
 
     Parameters
     ----------
@@ -63,7 +69,7 @@ def send_segment(connection: socket.socket, segment: Segment) -> None:
     Raises
     ------
     ArgumentError, ClosedError, SegmentError
-        Not a Unix socket; a closed segment; the peer is gone.
+        It is not a Unix socket; the segment is closed; the peer has exited.
     """
     if connection.family != socket.AF_UNIX:
         raise ArgumentError(f"sending a segment: expected a Unix socket, got {connection.family.name}")
@@ -76,12 +82,12 @@ def send_segment(connection: socket.socket, segment: Segment) -> None:
 
 
 def receive_segment(connection: socket.socket) -> Segment:
-    """Receives what `send_segment()` sent: a read-only handle, of the kind that the segment's own header names.
+    """Receive a segment from `send_segment()`, as a read-only handle.
 
     Raises
     ------
     SegmentLost, NotAMojoviewSegment, SegmentAccessError, CorruptHeader, VersionMismatch
-        The peer closed the socket; what came is no segment of this user.
+        The peer closed the socket, or sent something else than a segment of this user.
     """
     fds: list[int] = []
     try:

@@ -12,6 +12,16 @@ from mojoview.views import View
 DATA_ALIGN: int
 
 @final
+class Row: ...
+
+@final
+class Pin:
+    time_ns: int
+    nbytes: int
+    @property
+    def version(self) -> int: ...
+
+@final
 class Writing:
     def __enter__(self) -> np.ndarray[Any, Any]: ...
     def __exit__(

@@ -1,4 +1,4 @@
-"""State: a small record that one writer publishes and any number of threads and processes read, lock-free. The algorithm is latch.h."""
+"""`State`: a small record with one writer and any number of lock-free readers. The algorithm is latch.h."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, Py_buffer
@@ -11,7 +11,8 @@ from mojoview.memory._lease cimport Lease, get_buffer, lease_buffer, release_buf
 from mojoview.sharing.segment._publication cimport Publication, mv_publication_notify
 from mojoview.sharing.segment._segment cimport MV_KIND_STATE, Segment
 from mojoview.sharing.state.latch cimport (
-    MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at, mv_latch_stride, mv_latch_write,
+    MV_LATCH_BUSY, MV_LATCH_READ, mv_latch_latest, mv_latch_of_segment, mv_latch_read, mv_latch_read_at,
+    mv_latch_stride, mv_latch_write,
 )
 
 import errno
@@ -22,10 +23,8 @@ import numpy as np
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int
-from mojoview.memory.errors import (
-    ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout,
-)
-from mojoview.sharing.segment import segments
+from mojoview.memory.errors import ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout
+from mojoview.sharing.segment import schema, segments
 
 
 cdef extern from "memory/clock.h" nogil:
@@ -49,37 +48,38 @@ cdef extern from "<pthread.h>" nogil:
 MAX_BYTES = 4096
 
 
-# The mutex and the record must outlive whoever the collector frees first in a cycle.
+# no_gc_clear: the mutex and the record must outlive the other objects of a cycle.
 @cython.final
 @cython.no_gc_clear
 cdef class State(Publication):
     """State()
 
-    A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`, `take_over`.
+    A small record in shared memory: one writer publishes it whole, readers copy it whole. Made by `create`, `attach`,
+    `take_over`.
 
-    Nobody waits: a publication costs the writer one copy, a read costs the reader one copy, and a reader tries again only while the
-    writer laps it. A writer that is killed, wherever it is, leaves the last publication standing.
+    Neither side waits: a publication costs one copy, a read costs one copy, and a reader retries only if the writer
+    laps it. A writer that is killed at any point leaves the last publication readable.
 
     Attributes
     ----------
     out : numpy.ndarray
-        0 dimensions, of the State's dtype; the memory is this handle's own. The writer fills it, then calls `publish()`; for a reader it
-        is read-only, and `refresh()` fills it.
+        0 dimensions, of the State's dtype, in memory of this handle. The writer fills it, then calls `publish()`; for a
+        reader it is read-only, and `refresh()` fills it.
     number : int
-        Of the publication that `out` holds; 0 before the first.
+        Number of the publication in `out`; 0 before the first.
     age_ns : int or None
-        How long ago that publication was made, by the machine's monotonic clock.
+        Age of that publication, by the monotonic clock.
     name : str
     dtype : numpy.dtype
     lock : threading.RLock or None
-        With ``lock=True``: hold it from filling `out` to `publish()` where several threads write through one handle.
+        With ``lock=True``: hold it from filling `out` to `publish()` if several threads write through one handle.
 
     Notes
     -----
-    Guarantee: no read is torn, and the numbers that one handle reads never go backwards, on x86-64 and aarch64.
+    No read is torn, and the numbers that a handle reads never decrease, on x86-64 and aarch64.
 
-    Thread safety: a handle belongs to one thread at a time, because `out` is its own; `read()`, `read_into()` and `history()` do not
-    touch `out` and may run in any thread. Give each thread its own `reader()`. After a fork the child's handles only read.
+    Thread safety: one thread at a time, because of `out`; `read()`, `read_into()` and `history()` do not touch `out`
+    and may run in any thread. Give each thread its own `reader()`. After a fork the child's handles only read.
 
     References
     ----------
@@ -104,33 +104,33 @@ cdef class State(Publication):
         self.mutex = NULL
 
     def __init__(self):
-        raise ArgumentError("State() is not called by hand: use State.create(name, dtype) or State.attach(name)")
+        raise ArgumentError("State(): use State.create(name, dtype) or State.attach(name)")
 
     def __dealloc__(self):
         if self.mutex is not NULL:
             pthread_mutex_destroy(<pthread_mutex_t *>self.mutex)
             free(self.mutex)
 
-    # -- making one ----------------------------------------------------------------------------------------------------
+    # -- creation ------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def create(name, dtype, *, slots=8, bint lock=False, reclaim=False, mode=0o600):
         """create(name, dtype, *, slots=8, lock=False, reclaim=False, mode=0o600)
 
-        A new State, of which this handle is the writer.
+        Create a State, with this handle as its writer.
 
         Parameters
         ----------
         name : str or None
-            None: anonymous memory, handed over by pickling or a Unix socket.
+            None: anonymous memory, transferred by pickling or a Unix socket.
         dtype : dtype-like
             1 to 4,096 bytes; usually structured. Larger data belongs in a Snapshot.
         slots : int
-            Power of two from 2 to 4096: how many publications are kept, and how far a writer may run ahead of a reader's copy.
+            Power of two from 2 to 4096: publications to keep, and the lead of the writer over a copying reader.
         lock : bool
-            Whether several threads of this process will publish through this handle.
+            Whether several threads of this process publish through this handle.
         reclaim : bool
-            Whether a name left by a dead process may be replaced. `take_over()` continues it instead.
+            Whether to replace a name left by a dead process; `take_over()` continues it instead.
         mode : int
             Permissions of the name.
 
@@ -146,14 +146,19 @@ cdef class State(Publication):
         cdef Segment segment
         dtype = as_dtype(dtype, f"State.create({name!r})")
         if not 1 <= dtype.itemsize <= MAX_BYTES:
-            raise DTypeError(f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; use a Snapshot")
+            raise DTypeError(
+                f"State.create({name!r}): expected a dtype of 1 to {MAX_BYTES} bytes, got {dtype.itemsize}; "
+                "use a Snapshot"
+            )
         slots = check_int(f"State.create({name!r})", "slots, a power of two,", slots, 2, 4096)
         if slots & (slots - 1):
             raise ArgumentError(f"State.create({name!r}): expected slots to be a power of two, got {slots}")
         stride = mv_latch_stride(dtype.itemsize)
-        page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # the readers' page follows: the only one that they write to
-        segment = segments.create_segment(MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
-                                           params=(slots, stride, dtype.itemsize, page))
+        page = (4096 + 128 + slots * stride + 4095) // 4096 * 4096  # then the only page that readers write to
+        segment = segments.create_segment(
+            MV_KIND_STATE, page, name=name, dtype=dtype, mode=mode, reclaim=reclaim,
+            params=(slots, stride, dtype.itemsize, page),
+        )
         segments.commit_segment(segment)
         return bind(segment, lock)
 
@@ -161,26 +166,27 @@ cdef class State(Publication):
     def attach(name, dtype=None, *, timeout=1.0, uid=None):
         """attach(name, dtype=None, *, timeout=1.0, uid=None)
 
-        A reader of a named State.
+        Attach to a named State as a reader.
 
         Parameters
         ----------
         name : str
         dtype : dtype-like, optional
-            What it must hold.
+            Expected contents.
         timeout : float
             Seconds to wait for a creator that has not finished.
         uid : int, optional
-            Whose it must be; this process's user when absent.
+            Its expected owner; this process's user when absent.
 
         Returns
         -------
         State
-            Reads; the memory is mapped read-only.
+            Maps the memory read-only.
 
         Raises
         ------
-        SegmentNotFound, SchemaMismatch, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch, CorruptHeader, TruncatedError
+        SegmentNotFound, SchemaMismatch, NotReady, NotAMojoviewSegment, SegmentAccessError, VersionMismatch,
+        CorruptHeader, TruncatedError
         """
         return State._of(segments.attach_segment(name, kinds=(MV_KIND_STATE,), timeout=timeout, uid=uid), dtype)
 
@@ -188,7 +194,7 @@ cdef class State(Publication):
     def take_over(name, dtype=None, *, bint lock=False):
         """take_over(name, dtype=None, *, lock=False)
 
-        Becomes the writer of a State whose writer is dead. Readers go on and notice nothing; the next publication follows the last one.
+        Become the writer of a State whose writer is dead. Its readers are not interrupted; the numbers continue.
 
         Returns
         -------
@@ -198,14 +204,14 @@ cdef class State(Publication):
         Raises
         ------
         SegmentExists
-            The writer lives.
+            The writer is alive.
         SegmentNotFound, SchemaMismatch, NotAMojoviewSegment, ...
             As `attach()`.
         """
         cdef Segment segment = segments.attach_segment(name, kinds=(MV_KIND_STATE,), writable=True)
         cdef State self
         if dtype is not None:
-            segments.check_schema(segment, f"State.take_over({name!r})", dtype)
+            schema.check_schema(segment, f"State.take_over({name!r})", dtype)
         segments.take_over(segment, f"State.take_over({name!r})")
         self = bind(segment, lock)
         self.refresh()
@@ -213,19 +219,19 @@ cdef class State(Publication):
 
     @staticmethod
     def _of(Segment segment, dtype=None):
-        """The handle of a segment, as unpickling and `mojoview.attach()` need it."""
+        """Return the handle of a segment, for unpickling and `mojoview.attach()`."""
         if dtype is not None:
-            segments.check_schema(segment, f"attaching {segment.name!r}", dtype)
+            schema.check_schema(segment, f"attaching {segment.name!r}", dtype)
         return bind(segment, False)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    @cython.binding(False)  # a plain method descriptor without a look for keywords: half the cost of a call
+    @cython.binding(False)  # a plain method descriptor that takes no keywords: half the cost of a call
     @cython.always_allow_keywords(False)
     def publish(self):
         """publish()
 
-        Publishes `out` whole.
+        Publish `out`.
 
         Returns
         -------
@@ -235,7 +241,7 @@ cdef class State(Publication):
         Raises
         ------
         NotOwnerError
-            This handle reads, or came through a fork.
+            This handle only reads, or was inherited through a fork.
         ClosedError
         """
         if self.segment.owner_lock.fd < 0 or self.latch.base is NULL:
@@ -244,7 +250,7 @@ cdef class State(Publication):
         self.time_ns = mv_monotonic_ns()
         self.number = mv_latch_write(&self.latch, self.record, self.time_ns)
         mv_state_unlock(self.mutex)
-        mv_publication_notify(self.counter, self.sleepers)
+        mv_publication_notify(self.counter, self.waiters)
         return self.number
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -254,23 +260,23 @@ cdef class State(Publication):
     def refresh(self):
         """refresh()
 
-        Copies the newest publication into `out`.
+        Copy the newest publication into `out`.
 
         Returns
         -------
         int
-            Its number; 0 where nothing has been published yet.
+            Its number; 0 before the first publication.
 
         Raises
         ------
         WaitTimeout
-            The writer lapped this reader for a whole second: publish less often, or use more slots. `out` is then zero, and
-            `number` 0, as before the first publication: it is never a mixture.
+            The writer lapped this reader for a second: publish less often, or use more slots. `out` is then zero and
+            `number` 0, as before the first publication.
         ClosedError
         """
         if self.latch.base is NULL:
             self.check_open("refresh()")
-        take_newest(self)
+        copy_newest(self)
         if self.counted != self.number:
             self.number_object = PyLong_FromLong(<long>self.number)
             self.counted = self.number
@@ -281,12 +287,13 @@ cdef class State(Publication):
     def poll(self):
         """poll()
 
-        As `refresh()`, for loops that ask whether, not which: making the number takes longer than copying the record.
+        Copy the newest publication into `out`, and return whether it is new. Faster than `refresh()`, which must create
+        an integer object.
 
         Returns
         -------
         bool
-            Whether `out` now holds another publication than before.
+            True if `out` holds another publication than before.
 
         Raises
         ------
@@ -295,27 +302,29 @@ cdef class State(Publication):
         """
         if self.latch.base is NULL:
             self.check_open("poll()")
-        return <bint>take_newest(self)
+        return <bint>copy_newest(self)
 
     def read(self):
         """read()
 
+        Return a copy of the newest publication; `out` is not touched.
+
         Returns
         -------
         numpy.ndarray or None
-            The newest publication, 0 dimensions, owned by the caller; None where there is none. Does not touch `out`.
+            0 dimensions, owned by the caller; None before the first publication.
         """
         cdef uint64_t number = 0, time_ns = 0
         cdef bytearray store = bytearray(self.latch.bytes)
         self.check_open("read()")
-        persist(self, <char *>store, &number, &time_ns)
+        read_patiently(self, <char *>store, &number, &time_ns)
         return np.ndarray((), self.dtype, store) if number else None
 
     @cython.binding(False)  # as publish()
     def read_into(self, target):
         """read_into(target)
 
-        Copies the newest publication into other memory. Does not touch `out`.
+        Copy the newest publication into other memory; `out` is not touched.
 
         Parameters
         ----------
@@ -325,12 +334,12 @@ cdef class State(Publication):
         Returns
         -------
         int
-            The publication's number; 0, and `target` as it was, where there is none.
+            Its number; 0, with `target` unchanged, before the first publication.
 
         Raises
         ------
         ShapeError, LayoutError, ArgumentError
-            The size differs; it cannot be written to, or is not contiguous; it has no memory.
+            The size differs; the buffer is read-only or not contiguous; there is no buffer.
         """
         cdef uint64_t number = 0, time_ns = 0
         cdef Py_buffer buffer
@@ -340,26 +349,28 @@ cdef class State(Publication):
         self.check_open("read_into()")
         try:
             get_buffer(target, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
-        except Exception as error:  # whatever the exporter says: no buffer, not writable, not contiguous
+        except Exception as error:  # no buffer, not writable, or not contiguous; exporters differ in the type
             wrong = ArgumentError if isinstance(error, TypeError) else LayoutError
-            raise wrong(f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})") from error
+            raise wrong(
+                f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})"
+            ) from error
         nbytes = buffer.len
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
         release_buffer(&buffer)
         if <uint64_t>nbytes != self.latch.bytes:
             raise ShapeError(f"read_into(): expected {self.latch.bytes} bytes, got {nbytes}")
-        if status < 0:  # the writer laps us: to yield to it takes a lease
+        if status < 0:  # lapped: yielding to the writer takes a lease
             lease = lease_buffer(target, target, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS)
             if <uint64_t>lease.buffer.len != self.latch.bytes:
                 raise ShapeError(f"read_into(): the target changed its size to {lease.buffer.len} bytes")
-            persist(self, <char *>lease.buffer.buf, &number, &time_ns)
+            read_patiently(self, <char *>lease.buffer.buf, &number, &time_ns)
         return number
 
     def history(self):
         """history()
 
-        The last publications, oldest first, each of them whole; at most one fewer than there are slots while the writer runs.
+        Return the last publications, oldest first; while the writer runs at most one fewer than there are slots.
 
         Returns
         -------
@@ -383,12 +394,12 @@ cdef class State(Publication):
     def wait_newer(self, timeout=None):
         """wait_newer(timeout=None)
 
-        Sleeps until a publication newer than the one in `out`, then refreshes.
+        Wait for a publication newer than the one in `out`, then refresh.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds; for ever when absent.
+            Seconds; no limit when absent.
 
         Returns
         -------
@@ -398,45 +409,47 @@ cdef class State(Publication):
         Raises
         ------
         WaitTimeout
-            Nothing came in time.
+            None came in time.
         OwnerGone
-            The writer said goodbye, or is dead: nothing will come, unless another takes over.
+            The writer has closed the State or is dead: none will come, unless another takes over.
         ClosedError
         """
         self.wait_for_newer(self.number, timeout)
         return self.refresh()
 
     cdef int map_waiter_count(self) except -1:
-        """The word that announces a sleeper, mapped for writing when first needed."""
-        if not self.sleepers_known:
-            self.sleepers_known = True
+        """Map the waiter count for writing, if it is not mapped yet."""
+        if not self.waiters_known:
+            self.waiters_known = True
             try:
                 self.page = self.segment.map_part(self.segment.facts["params"][3], 4096, True)
-                self.sleepers = self.page.base
-            except SegmentError:  # this user may only read: mv_counter_wait() then looks every millisecond
-                self.sleepers = NULL
+                self.waiters = self.page.base
+            except SegmentError:  # read-only for this user: mv_counter_wait() then polls
+                self.waiters = NULL
         return 0
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @property
     def age_ns(self):
+        """Age of the publication in `out`; None before the first."""
         return mv_monotonic_ns() - self.time_ns if self.number else None
 
     @property
     def retries(self):
-        """How often this handle's reads had to start again."""
+        """Number of retries of this handle's reads."""
         return self.retried
 
     @property
     def slots(self):
+        """Number of slots."""
         return self.latch.mask + 1
 
     def memory(self):
         """memory()
 
-        The whole segment as bytes, header first, for native readers: C includes `latch.h`, Cython cimports `sharing.latch`, and
-        `mv_latch_of_segment` finds the record.
+        Return the segment as bytes, header first, for native readers: C includes `sharing/state/latch.h`, Cython
+        cimports `mojoview.sharing.state.latch`, and `mv_latch_of_segment` finds the record.
 
         Returns
         -------
@@ -449,7 +462,7 @@ cdef class State(Publication):
     def close(self):
         """close()
 
-        Lets go. The writer's name goes too, and waiting readers hear `OwnerGone`; what they have read stays theirs.
+        Close the handle. The writer's also removes the name, and waiting readers get `OwnerGone`; copies stay valid.
         """
         self.latch.base = NULL
         Publication.close(self)
@@ -460,16 +473,19 @@ cdef class State(Publication):
 
 
 cdef State bind(Segment segment, bint lock):
-    """A handle on a checked segment; what the header claims about a latch is checked here."""
+    """Return a handle on a validated segment, after checking the parameters of the latch."""
     cdef State self = State.__new__(State)
     cdef bytearray store
     operation = f"attaching State {segment.name!r}"
     self.segment, self.mapping = segment, segment.mapping
-    self.dtype = segments.dtype_from_text(segment.facts["dtype_text"])
-    segments.require_params(segment, operation, mv_latch_of_segment(segment.mapping.base, segment.mapping.size, &self.latch) == 0
-                             and self.latch.bytes == self.dtype.itemsize
-                             and 4096 <= segment.facts["params"][3] <= segment.mapping.size - 4096
-                             and segment.facts["params"][3] % 4096 == 0)
+    self.dtype = schema.dtype_from_text(segment.facts["dtype_text"])
+    schema.require_params(
+        segment, operation,
+        mv_latch_of_segment(segment.mapping.base, segment.mapping.size, &self.latch) == 0
+        and self.latch.bytes == self.dtype.itemsize
+        and 4096 <= segment.facts["params"][3] <= segment.mapping.size - 4096
+        and segment.facts["params"][3] % 4096 == 0,
+    )
     self.counter = self.latch.base  # `latest` comes first
     store = bytearray(self.latch.bytes)
     self.store, self.record = store, store
@@ -478,34 +494,34 @@ cdef State bind(Segment segment, bint lock):
     self.out.flags.writeable = not self.reads
     self.number_object = 0
     if segment.owner_lock.fd >= 0:
-        self.sleepers, self.sleepers_known = segment.mapping.base + <int64_t>segment.facts["params"][3], True
+        self.waiters, self.waiters_known = segment.mapping.base + <int64_t>segment.facts["params"][3], True
         if lock:
             self.lock = threading.RLock()
             self.mutex = malloc(sizeof(pthread_mutex_t))
             if self.mutex is NULL:
-                raise SegmentError(errno.ENOMEM, f"{operation}: no memory for a lock")
+                raise SegmentError(errno.ENOMEM, f"{operation}: out of memory for a lock")
             pthread_mutex_init(<pthread_mutex_t *>self.mutex, NULL)
     return self
 
 
-cdef inline int take_newest(State self) except -1:
-    """Copies the newest publication into `out`; whether it is another than before."""
+cdef inline int copy_newest(State self) except -1:
+    """Copy the newest publication into `out`; return whether it is new."""
     cdef uint64_t n = mv_latch_latest(&self.latch), before = self.number
-    # A reader's `out` is read-only: where nothing new was published it still holds the newest, and one load was the whole read.
+    # A reader's `out` is read-only: it still holds an unchanged publication, and one load is the whole read.
     if n == 0 or n == before and self.reads:
         return False
     if mv_latch_read_at(&self.latch, n, self.record, &self.time_ns) == MV_LATCH_READ:
         self.number = n
     else:
-        take_again(self)
+        retry_copy(self)
     return self.number != before
 
 
-cdef int take_again(State self) except -1:
-    """`take_newest()` once the writer was quicker."""
+cdef int retry_copy(State self) except -1:
+    """Continue `copy_newest()` after the writer lapped it."""
     self.retried += 1
     try:
-        persist(self, self.record, &self.number, &self.time_ns)
+        read_patiently(self, self.record, &self.number, &self.time_ns)
     except BaseException:  # also Ctrl-C while it yields
         memset(self.record, 0, self.latch.bytes)
         self.number = 0
@@ -513,8 +529,8 @@ cdef int take_again(State self) except -1:
     return 0
 
 
-cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:
-    """Reads, and yields to a writer that keeps lapping; `number` stays 0 where nothing was published."""
+cdef int read_patiently(State self, char *record, uint64_t *number, uint64_t *time_ns) except -1:
+    """Read, and yield to a writer that keeps lapping; `number` stays 0 before the first publication."""
     cdef int status = mv_latch_read(&self.latch, record, number, time_ns, &self.retried)
     if status >= 0:
         return 0
@@ -524,4 +540,7 @@ cdef int persist(State self, char *record, uint64_t *number, uint64_t *time_ns) 
         self.check_open("reading")
         if mv_latch_read(&self.latch, record, number, time_ns, &self.retried) >= 0:
             return 0
-    raise WaitTimeout(f"reading {self.segment.name!r}: the writer lapped this reader for a second; publish less often, or use more slots")
+    raise WaitTimeout(
+        f"reading {self.segment.name!r}: the writer lapped this reader for a second; "
+        "publish less often, or use more slots"
+    )

@@ -1,8 +1,8 @@
-"""Cython face of latch.h, for readers without the GIL: no code. Compile with -I of `mojoview.get_include()`.
+"""Declarations of latch.h, for readers without the GIL. Compile with -I of `mojoview.get_include()`.
 
     from mojoview.sharing.state.latch cimport MV_LATCH_READ, mv_latch_of_segment, mv_latch_read, mv_latch_ref
 
-Find the latch once, in the bytes of `State.memory()`; keep that view as long as it is read.
+Find the latch once, in the bytes of `State.memory()`, and keep that view while reading.
 """
 
 from libc.stdint cimport uint64_t
