@@ -19,7 +19,7 @@ import mojoview
 ROOT = Path(__file__).parents[1]
 SHARING = Path(mojoview.__file__).parent / "sharing"
 LATCH = ["before_mark", "after_mark", "mid_payload", "after_payload", "before_latest", "after_latest"]
-PINS = ["after_mark", "mid_payload", "before_mark", "before_map", "after_map"]
+SLOTS = ["after_mark", "mid_payload", "before_mark", "before_map", "after_map"]
 # bytes, slots, readers, mode, pauses, share of the reads
 READS = [
     (80, 8, 2, "threads", 0, 0.45),
@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        latch, pins = build(Path(place), "latch_test"), build(Path(place), "slots_test")
+        latch, slots = build(Path(place), "latch_test"), build(Path(place), "slots_test")
         reads = kills = worst = 0
         for size, slots, readers, mode, pause, share in READS:
             reads += run(latch, "stress", size, slots, int(options.reads * share), readers, mode, pause)["reads"]
@@ -71,11 +71,11 @@ def main():
             reads += run(
                 latch, "stress", 80, 8, int(options.reads * 0.001), 2, "processes", 1, prefix=("taskset", "-c", "0")
             )["reads"]
-        run(pins, "stress", 3, 2, int(options.reads * 0.0005), "processes")
-        each = -(-options.kills // (len(LATCH) + len(PINS)))
+        run(slots, "stress", 3, 2, int(options.reads * 0.0005), "processes")
+        each = -(-options.kills // (len(LATCH) + len(SLOTS)))
         for program, points in (
             (latch, [f"latch.{point}" for point in LATCH]),
-            (pins, [f"slots.{point}" for point in PINS]),
+            (slots, [f"slots.{point}" for point in SLOTS]),
         ):
             for point in points:
                 done = run(program, "kill", point, each, *([96] if program == latch else []))

@@ -8,7 +8,7 @@ from mojoview.atomics import Ordering, fence
 
 @export("newest")
 def newest(memory: In[DType.uint64], record: Out[DType.uint64], number: Out[DType.uint64]) abi("C") -> Status:
-    """Copies the newest publication into `record` and its number into `number`; E_EMPTY before the first."""
+    """Copy the newest publication into `record` and its number into `number`; E_EMPTY before the first."""
     var latch = Int(memory[40 // 8]) // 8  # from the header: offset of the payload
     var slots = memory[400 // 8]
     var stride = Int(memory[408 // 8]) // 8

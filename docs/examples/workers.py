@@ -1,4 +1,4 @@
-"""One frame, one array and one state for workers of every kind: threads, processes under each start method, executors,
+"""Share a frame, an array and a state with all kinds of workers: threads, processes under each start method, executors,
 joblib. What travels to a worker is the identity of the memory, never its contents; what a worker gets reads.
 
     python docs/examples/workers.py [threads|fork|spawn|forkserver|executor|joblib ...]
@@ -18,7 +18,7 @@ EXPECTED = (1, 4.0, 45.0)
 
 
 def work(state, frame, array):
-    """A worker's look at all three: the state's number, a sum over the frame, a sum over the array."""
+    """Return the state's number, a sum over the frame and a sum over the array."""
     return state.refresh(), float(frame.read()["price"].sum()), float(np.asarray(array).sum())
 
 
@@ -27,7 +27,7 @@ def report(answers, *shared):
 
 
 def threads(state, frame, array):
-    """A handle belongs to one thread at a time: each thread gets a reader of its own."""
+    """Run in threads: a handle belongs to one thread at a time, so each thread gets its own reader."""
     results = []
 
     def run(reader):
@@ -45,7 +45,7 @@ def threads(state, frame, array):
 
 
 def processes(method, *shared):
-    """Handles as arguments, and through a pool."""
+    """Run in processes: handles are passed as arguments, and through a pool."""
     context = multiprocessing.get_context(method)
     answers = context.Queue()
     workers = [context.Process(target=report, args=(answers, *shared)) for _ in range(2)]

@@ -12,11 +12,11 @@
 
 int main(int argc, char **argv) {
     uint64_t record[512], last = 0, number = 0, time_ns, retries = 0, reads = 0, k;
-    mv_segment header; /* a copy: judged, then used, whatever a peer does meanwhile */
+    mv_segment header; /* a copy that no peer can change between check and use */
     mv_latch_ref latch;
     int64_t size;
     void *base;
-    /* ours, a plain file, not everybody's to write */
+    /* a regular file of this user that not everyone may write to */
     int fd = argc == 3 ? mv_os_open_plain(argv[1], geteuid()) : -EINVAL;
     if (fd < 0)
         return 2;
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     if (pread(fd, &header, sizeof header, 0) != sizeof header ||
         mv_segment_check(&header, sizeof header, (uint64_t)size) != MV_SEGMENT_OK)
         return 3;
-    base = mmap(NULL, header.segment_bytes, PROT_READ, MAP_SHARED, fd, 0); /* reading needs no right to write */
+    base = mmap(NULL, header.segment_bytes, PROT_READ, MAP_SHARED, fd, 0); /* a reader needs no write access */
     if (base == MAP_FAILED || mv_latch_of_segment(base, header.segment_bytes, &latch) != 0)
         return 4;
     puts("ready");

@@ -66,7 +66,7 @@ def test_any_array(array):
 
 @pytest.mark.parametrize("shape", [(5, 0), (0,), (0, 3, 2)])
 @pytest.mark.parametrize("named", [True, False])
-def test_case_b35_zero_length_dimensions(name, named, shape):
+def test_zero_length_dimensions(name, named, shape):
     with mv.share(np.empty(shape, "f4"), name if named else None) as shared:
         other = pickle.loads(pickle.dumps(shared))
         assert (other.shape, other.read().shape, np.asarray(other).dtype) == (shape, shape, np.dtype("f4"))
@@ -101,7 +101,7 @@ with mv.share(np.arange(10.0), {name!r}) as shared, mv.State.create({name!r} + "
     assert done.stdout == "True\n", done.stderr
 
 
-def test_case_b40_sizes_come_from_the_header(name):
+def test_sizes_come_from_the_header(name):
     with mv.share(np.arange(8, dtype="u1"), name) as shared:
         assert os.path.getsize(naming.path_of(name)) == 8192  # rounded up to pages
         other = mv.attach(name)
@@ -114,7 +114,7 @@ def test_case_b40_sizes_come_from_the_header(name):
         assert shared.nbytes == 8
 
 
-def test_case_b47_a_thousand_without_a_name():
+def test_a_thousand_anonymous_arrays():
     held = [mv.share(np.zeros(1)) for _ in range(100)]
     read, write = os.pipe()
     if (pid := os.fork()) == 0:

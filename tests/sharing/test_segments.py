@@ -307,7 +307,7 @@ def test_segments_that_everybody_can_write_to_are_refused(name):
 # -- owners, alive and dead --------------------------------------------------------------------------------------------
 
 
-def test_case_b44_a_dead_owners_name_is_named_and_can_be_reclaimed(name, killed):
+def test_a_dead_owners_name_can_be_reclaimed(name, killed):
     with pytest.raises(
         errors.SegmentExists, match=rf"process {killed}, which is dead.*cleanup\('{name}'\).*reclaim=True"
     ) as info:
@@ -380,7 +380,7 @@ def test_the_name_goes_when_its_process_exits(name):
     assert not os.path.exists(naming.path_of(name))
 
 
-def test_case_b36_a_process_that_only_attached_leaves_the_name(name):
+def test_a_process_that_only_attached_keeps_the_name(name):
     segment = make(name)
     result = python(
         "from mojoview.sharing.segment import segments\n"
@@ -436,7 +436,7 @@ def test_unlink_is_explicit_and_leaves_mappings(name):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_case_b42_more_than_there_is_room_for(name, named):
+def test_more_than_there_is_room_for(name, named):
     before = sorted(os.listdir(naming.directory()))
     with pytest.raises(errors.ShmFullError, match="are free") as info:
         make(name if named else None, nbytes=2**40)

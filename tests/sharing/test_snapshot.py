@@ -132,7 +132,7 @@ def test_growth_ends_at_its_limit(name):
         del held
 
 
-def test_a_waiting_writer_hears_of_an_unpin(writer, name):
+def test_an_unpin_wakes_a_waiting_writer(writer, name):
     reader = mv.Snapshot.attach(name)
     held = []
     for value in (1, 2, 3):

@@ -422,7 +422,7 @@ def test_a_forked_child_reads_and_does_not_write(writer, name):
     assert writer.publish() == 2
 
 
-def test_case_b50_reads_across_the_32_bit_mark(name):
+def test_reads_across_the_32_bit_mark(name):
     with mv.State.create(name, "u8") as writer, mv.State.attach(name) as reader:
         mark = 2**32 - 2
         with open(naming.path_of(name), "r+b") as file:
