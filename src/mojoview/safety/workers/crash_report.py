@@ -7,18 +7,20 @@ import itertools
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-from mojoview.calls import _kernel, _pool
-from mojoview.compute import _builtin
 from mojoview.safety.workers import _channel
 
 __all__ = ["CrashReport", "StackFrame", "parse_report"]
 
 HANDLER = Path(str(_channel.__file__)).name
 # The extension modules that call kernels: from here outward the stack is mojoview's own and the interpreter's.
-CALLERS = frozenset(Path(str(module.__file__)).name for module in (_kernel, _pool, _builtin))
+CALLERS = frozenset(
+    Path(str(import_module(name).__file__)).name
+    for name in ("mojoview.calls._kernel", "mojoview.calls._pool", "mojoview.compute._builtin")
+)
 SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
 SYMBOLISER_TIMEOUT_S = 5.0
 
