@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.numbers import ALL, LAYOUTS, NUMBERS, masked_view, number_arrays, spread, values
+from support.numbers import ALL, LAYOUTS, NUMBERS, case, masked_view, number_arrays, spread, values
 
 import mojoview as mv
 from mojoview import kernels
@@ -48,52 +48,61 @@ def assert_identical(got, expected):
         np.testing.assert_array_equal(np.signbit(got)[ordinary], np.signbit(expected)[ordinary])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("name", [*UFUNCS, "compare"])
-def test_two_arrays(name, dtype, layout):
+def test_two_arrays(name, dtype):
     for seed, shape in enumerate([(0,), (1,), (37,), (5, 7), (2, 3, 5), (70_000,)]):
         x, y = values(shape, dtype, seed, True), values(shape, dtype, seed + 50, True)
-        if name == "compare":
-            for op, ufunc in COMPARES.items():
-                out = spread(np.zeros(shape, bool), layout)
-                assert kernels.compare(spread(x, layout), y, out, op=op) is None
-                np.testing.assert_array_equal(out, ufunc(x, y))
-            continue
-        if name == "subtract" and dtype == "?":
-            with pytest.raises(DTypeError):
-                kernels.subtract(x, y, x.copy())
-            continue
-        out = spread(np.zeros(shape, dtype), layout)
+        for layout in LAYOUTS:
+            with case(shape=shape, layout=layout):
+                check_two_arrays(name, x, y, layout)
+
+
+def check_two_arrays(name, x, y, layout):
+    if name == "compare":
+        for op, ufunc in COMPARES.items():
+            out = spread(np.zeros(x.shape, bool), layout)
+            assert kernels.compare(spread(x, layout), y, out, op=op) is None
+            np.testing.assert_array_equal(out, ufunc(x, y))
+    elif name == "subtract" and x.dtype == "?":
+        with pytest.raises(DTypeError):
+            kernels.subtract(x, y, x.copy())
+    else:
+        out = spread(np.zeros(x.shape, x.dtype), layout)
         assert getattr(kernels, name)(spread(x, layout), y, out) is None
         assert_identical(out, expected_binary(name, x, y))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_scalars_and_one_array(dtype, layout):
-    number = 3 if np.dtype(dtype).kind != "f" else 1.5
+def test_scalars_and_one_array(dtype):
     for seed, shape in enumerate([(0,), (37,), (5, 7), (70_000,)]):
         x, y = values(shape, dtype, seed, True), values(shape, dtype, seed + 50, True)
-        source, out = spread(x, layout), spread(np.zeros(shape, dtype), layout)
-        typed = np.dtype(dtype).type(number)
-        with np.errstate(all="ignore"):
-            kernels.scale(number, source, out)
-            assert_identical(out, typed * x)
-            for name in UFUNCS:
-                getattr(kernels, name)(source, number, out)
-                assert_identical(out, UFUNCS[name](x, typed))
-            kernels.copy(source, out)
-            assert_identical(out, x)
-            kernels.clip(source, 1, 4, out)
-            assert_identical(out, np.clip(x, np.dtype(dtype).type(1), np.dtype(dtype).type(4)))
-            target = spread(y, layout)
-            kernels.axpy(number, source, target)
-            wide = "f4" if dtype == "f2" else dtype
-            assert_identical(target, (y.astype(wide) + np.dtype(wide).type(number) * x.astype(wide)).astype(dtype))
-            answer = spread(np.zeros(shape, bool), layout)
-            kernels.compare(source, number, answer, op="ge")
-            np.testing.assert_array_equal(answer, x >= typed)
+        for layout in LAYOUTS:
+            with case(shape=shape, layout=layout):
+                check_scalars_and_one_array(dtype, x, y, layout)
+
+
+def check_scalars_and_one_array(dtype, x, y, layout):
+    number = 3 if np.dtype(dtype).kind != "f" else 1.5
+    source, out = spread(x, layout), spread(np.zeros(x.shape, dtype), layout)
+    typed = np.dtype(dtype).type(number)
+    with np.errstate(all="ignore"):
+        kernels.scale(number, source, out)
+        assert_identical(out, typed * x)
+        for name in UFUNCS:
+            getattr(kernels, name)(source, number, out)
+            assert_identical(out, UFUNCS[name](x, typed))
+        kernels.copy(source, out)
+        assert_identical(out, x)
+        kernels.clip(source, 1, 4, out)
+        assert_identical(out, np.clip(x, np.dtype(dtype).type(1), np.dtype(dtype).type(4)))
+        target = spread(y, layout)
+        kernels.axpy(number, source, target)
+        wide = "f4" if dtype == "f2" else dtype
+        assert_identical(target, (y.astype(wide) + np.dtype(wide).type(number) * x.astype(wide)).astype(dtype))
+        answer = spread(np.zeros(x.shape, bool), layout)
+        kernels.compare(source, number, answer, op="ge")
+        np.testing.assert_array_equal(answer, x >= typed)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,18 @@ def values(shape: tuple[int, ...] | int, dtype: str, seed: int = 0, specials: bo
     return out
 
 
+@contextmanager
+def case(**names):
+    """Name the combination of a loop in the error of a failing check."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(", ".join(f"{key}={value!r}" for key, value in names.items()))
+        raise
+
+
 def spread(array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
-    """The same numbers laid out otherwise; a view on fresh memory."""
+    """Return the same numbers in another layout; a view on new memory."""
     if layout == "dense" or array.ndim == 0:
         return array.copy()
     if layout == "fortran":

@@ -1,4 +1,4 @@
-"""Hot loops: the built-in kernels, one family per file, as attributes: `compute.sum(x)`.
+"""Hot loops: the built-in kernels as attributes, `compute.sum(x)`.
 
 Must not know pandas or shared memory. Read `catalogue` (name, signature, documentation), `_builtin` (the objects and
 their drivers, with `builtin.h`) and `descriptions` (results of `describe`). The loops are C that knows descriptors and

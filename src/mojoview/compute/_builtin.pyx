@@ -1,4 +1,4 @@
-"""The built-in kernels: native drivers and their contexts, made callable; and `describe`, on many arrays at once."""
+"""Built-in kernels from native drivers and their contexts; `describe` on many arrays in one batch."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -73,7 +73,7 @@ cdef dict ELEMENTWISE = {
 def builtin_kernel(signature):
     """builtin_kernel(signature)
 
-    The built-in kernel that has the signature's name.
+    Return the built-in kernel with the signature's name.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def builtin_kernel(signature):
 def describe_arrays(signature, list arrays, list names, threads):
     """describe_arrays(signature, arrays, names, threads)
 
-    Statistics of each array, all in one batch.
+    Compute the statistics of each array, all in one batch.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def describe_arrays(signature, list arrays, list names, threads):
     arrays : list of array_like
         Borrowed for the call.
     names : list of str
-        What the messages call them.
+        Their names in error messages.
     threads : int or None
 
     Returns

@@ -1,4 +1,4 @@
-"""The built-in kernels by name: their signatures and their words. The native code is in `_builtin`."""
+"""Catalogue of the built-in kernels: names, signatures and documentation. The native code is in `_builtin`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ _Y = Param("y", "in", "T", None)
 _OUT = Param("out", "out", "T", None)
 
 _ARRAY = """x : array_like, any shape, bool, integer, float16 to float64{temporal}
-        ndarray, view, Series or anything that `mojoview.view` takes; any strides, read-only is
-        fine. Borrowed for the call."""
+        ndarray, view, Series or anything else that `mojoview.view` takes; any strides, may be
+        read-only. Borrowed for the call."""
 _THREADS = """threads : int, optional
-        Most threads that take part, the caller included. By default as many as the process may run on,
-        for large arrays.
-        The result has the same bits for every number of threads."""
+        Maximum number of threads, the caller included. By default, for large arrays, as many as the
+        process has CPUs. The result has the same bits for every number of threads."""
 _RAISES = """DTypeError
-        The dtype or its byte order is not among those above.
+        The dtype or its byte order is not one of those above.
     MaskError
-        A mask of more than two dimensions."""
+        A mask has more than two dimensions."""
 _SAFETY = """Thread safety: any thread; releases the GIL for arrays of 4096 elements and more.
-    Ctrl-C is seen within 0.5 s."""
+    Ctrl-C takes effect within 0.5 s."""
 
 
 def _reduction(
@@ -46,9 +45,9 @@ def _reduction(
             (
                 _ARRAY.format(temporal=", datetime64, timedelta64" if temporal else ""),
                 "y : array_like, as x\n        Same shape and dtype." if second else "",
-                "axis : int, optional\n        Axis to reduce; by default all.",
-                "ddof : float, default 0\n        The divisor is the number of elements minus this; where that is "
-                "not positive the result is NaN."
+                "axis : int, optional\n        Axis to reduce; by default all axes.",
+                "ddof : float, default 0\n        The divisor is the number of elements minus this; if it is not "
+                "positive the result is NaN."
                 if ddof
                 else "",
                 _THREADS,
@@ -58,7 +57,7 @@ def _reduction(
     form = f"{name}(x{', y' if second else ''}, axis=None{', ddof=0' if ddof else ''}, threads=None)"
     doc = f"""{form}
 
-    {what} Elements that a mask calls missing are skipped.
+    {what} Elements that are missing (masked) are skipped.
 
     Parameters
     ----------
@@ -93,9 +92,9 @@ _ACCUMULATORS = """Integers are summed in 64 bits (unsigned ones in unsigned 64)
     """
 _EMPTY = """
     KernelValueError
-        There is no element, or none that is not missing."""
-_FIRST = """NaN and NaT count as extreme, the first one wins, and among equals the first; zeros of both signs are
-    equal. As in NumPy.
+        There is no element that is not missing."""
+_FIRST = """As in NumPy, NaN and NaT are extreme: the first one is the result. Otherwise the first of equal elements is;
+    zeros of both signs are equal.
     """
 
 
@@ -126,19 +125,19 @@ def _elementwise(
     Raises
     ------
     DTypeError
-        The arrays are not of the same dtype, or not one that the kernel has a loop for.
+        The dtypes of the arrays differ, or the kernel has no loop for them.
     ShapeError
         The shapes differ: there is no broadcasting.
     ReadOnlyError
         The output is read-only.
     OverlapError
-        The output shares memory with an input without being exactly the same elements, or with itself.
+        The output overlaps an input without being exactly the same elements, or overlaps itself.
     KernelOverflowError
         A scalar does not fit the dtype.
 
     Notes
     -----
-    Elements that are missing in any argument are left as they are in the output. After an interrupt the output is
+    Elements that are missing in any argument are left unchanged in the output. After an interrupt the output is
     partly written.
     {notes}{_SAFETY}
 
@@ -187,7 +186,7 @@ _REDUCTIONS = [
     _reduction(
         "mean",
         "Arithmetic mean.",
-        "float\n        NaN where there is no element.",
+        "float\n        NaN if there is no element.",
         notes=_ACCUMULATORS + "Integers are summed exactly, in 128 bits.\n    ",
         example=_example("kernels.mean(np.arange(4))", "1.5"),
     ),
@@ -196,7 +195,7 @@ _REDUCTIONS = [
         "Variance.",
         "float",
         ddof=True,
-        notes="""In two passes over blocks in the cache, about each block's mean, merged as in Chan, Golub and LeVeque
+        notes="""Two passes over each block in the cache, about the block's mean; blocks are merged as in Chan, Golub and LeVeque
     (Stanford CS-TR-79-773, 1979). NaN propagates.
     """,
         example=_example("kernels.var(np.array([1.0, 2.0, 3.0]), ddof=1)", "1.0"),
@@ -254,19 +253,19 @@ _REDUCTIONS = [
     ),
     _reduction(
         "any",
-        "Whether any element is not zero (NaN is not).",
+        "Whether any element is not zero (NaN is not zero).",
         "bool",
         example=_example("kernels.any(np.array([0, 2]))", "True"),
     ),
     _reduction(
         "all",
-        "Whether all elements are not zero (NaN is not).",
+        "Whether all elements are not zero (NaN is not zero).",
         "bool",
         example=_example("kernels.all(np.array([0, 2]))", "False"),
     ),
     _reduction(
         "dot",
-        "Sum of the products of two arrays' elements.",
+        "Sum of the products of the elements of two arrays.",
         "int or float",
         second=True,
         notes=_ACCUMULATORS,
@@ -278,7 +277,7 @@ _COMPARE = _elementwise(
     "compare",
     'x, y, out, op="lt"',
     (_X, _Y, Param("out", "out", "bool", None)),
-    "Compares element by element.",
+    "Compare element by element.",
     _arrays() + ', of dtype bool\n    op : {"lt", "le", "eq", "ne", "ge", "gt"}',
     """>>> import numpy as np
     >>> from mojoview import kernels
@@ -286,7 +285,7 @@ _COMPARE = _elementwise(
     >>> kernels.compare(np.arange(3), 1, out, op="ge")
     >>> out
     array([False,  True,  True])""",
-    "Comparisons with NaN are false, but for ne.\n    ",
+    "Comparisons with NaN are false, except ne.\n    ",
 )
 
 _ELEMENTWISE = [
@@ -319,7 +318,7 @@ _ELEMENTWISE = [
     >>> kernels.axpy(2.0, np.arange(3.0), y)
     >>> y
     array([1., 3., 5.])""",
-        "The product and the sum are rounded apart, as in NumPy, but for float16 (in float32, rounded once).\n    ",
+        "The product and the sum are rounded separately, as in NumPy; float16 is computed in float32 and rounded once.\n    ",
     ),
     _elementwise(
         "clip",
@@ -334,7 +333,7 @@ _ELEMENTWISE = [
     >>> kernels.clip(np.array([-1.0, 0.5, np.nan]), 0.0, 1.0, out)
     >>> out
     array([0. , 0.5, nan])""",
-        "A NaN stays one; a NaN bound makes everything NaN.\n    ",
+        "A NaN in x remains; a NaN bound makes every element NaN.\n    ",
     ),
     _elementwise(
         "copy",

@@ -27,12 +27,12 @@ class Description:
     ----------
     count : int
     mean, var, std : float
-        `var` and `std` with ddof 1, as in pandas; NaN where there are too few elements. Of datetimes and timedeltas
+        `var` and `std` with ddof 1, as in pandas; NaN if there are too few elements. Of datetimes and timedeltas
         `mean` is one of them (truncated to the unit), `std` a timedelta64 and `var` counts squared units.
     min, max : int, float, bool, datetime64, timedelta64 or None
-        Exact, also for 64-bit integers; None where there is no element.
+        Exact, also for 64-bit integers; None if there is no element.
     argmin, argmax : int
-        First position of the extremes, in C order; -1 where there is no element.
+        First position of the extremes, in C order; -1 if there is no element.
     """
 
     count: int
@@ -58,7 +58,7 @@ class FrameDescription:
     count, argmin, argmax : ndarray of int64
     mean, var, std : ndarray
     min, max : ndarray
-        float64 where every column is numeric and floating; otherwise of dtype object, so that integers stay exact.
+        float64 if every column is floating; otherwise of dtype object, so that integers stay exact.
 
     Notes
     -----
@@ -188,7 +188,7 @@ DESCRIBE = Signature(
         An array of any shape: bool, integer, float16 to float64, datetime64, timedelta64. Or a frame: anything whose
         ``items()`` gives (label, array) pairs, such as a FrameView. Borrowed for the call.
     threads : int, optional
-        Most threads that take part, the caller included. The columns of a frame and their chunks are one batch. The
+        Maximum number of threads, the caller included. The columns of a frame and their chunks are one batch. The
         result has the same bits for every number of threads.
 
     Returns
@@ -199,13 +199,13 @@ DESCRIBE = Signature(
     Raises
     ------
     DTypeError
-        A dtype or a byte order that has no statistics; the message names the column.
+        A dtype or byte order without statistics; the message names the column.
     MaskError
-        A mask of more than two dimensions.
+        A mask has more than two dimensions.
 
     Notes
     -----
-    Blocks of 2048 elements are read once from memory and twice from the cache: for the sums and extremes, then for the
+    Blocks of 2048 elements are read once from memory and twice from the cache, for the sums and extremes and for the
     squares about the block's mean; blocks are merged as in Chan, Golub and LeVeque (Stanford CS-TR-79-773, 1979).
 
     Thread safety: any thread; releases the GIL for 4096 elements and more. Ctrl-C is seen within 0.5 s.
