@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Literal, final
 
-from mojoview.safety.canary import Canary
 from mojoview.calls.signature import Signature
+from mojoview.safety.canary import Canary
 
 @final
 class Kernel:

@@ -6,8 +6,8 @@ from concurrent.futures import Future
 from typing import Any, final
 
 from mojoview.calls._kernel import Kernel
-from mojoview.safety.canary import Canary
 from mojoview.calls.signature import Signature
+from mojoview.safety.canary import Canary
 
 @final
 class KernelFamily:

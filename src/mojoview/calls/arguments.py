@@ -32,12 +32,12 @@ class ArgumentPlan:
 
     __slots__ = (
         "defaults",
-        "needs_conversion",
-        "positional_defaults",
         "lists",
         "message",
+        "needs_conversion",
         "numbers",
         "outputs",
+        "positional_defaults",
         "signature",
     )
 

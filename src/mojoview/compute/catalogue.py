@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mojoview.compute._builtin import builtin_kernel
 from mojoview.calls._kernel import Kernel, handled_kernel
-from mojoview.compute.descriptions import DESCRIBE, describe
 from mojoview.calls.signature import Param, Signature
+from mojoview.compute._builtin import builtin_kernel
+from mojoview.compute.descriptions import DESCRIBE, describe
 
 __all__ = ["BUILTIN"]
 
@@ -195,8 +195,8 @@ _REDUCTIONS = [
         "Variance.",
         "float",
         ddof=True,
-        notes="""Two passes over each block in the cache, about the block's mean; blocks are merged as in Chan, Golub and LeVeque
-    (Stanford CS-TR-79-773, 1979). NaN propagates.
+        notes="""Two passes over each block in the cache, about the block's mean; blocks are merged as in Chan,
+    Golub and LeVeque (Stanford CS-TR-79-773, 1979). NaN propagates.
     """,
         example=_example("kernels.var(np.array([1.0, 2.0, 3.0]), ddof=1)", "1.0"),
     ),
@@ -318,7 +318,7 @@ _ELEMENTWISE = [
     >>> kernels.axpy(2.0, np.arange(3.0), y)
     >>> y
     array([1., 3., 5.])""",
-        "The product and the sum are rounded separately, as in NumPy; float16 is computed in float32 and rounded once.\n    ",
+        "Product and sum are rounded separately, as in NumPy; float16 is computed in float32, rounded once.\n    ",
     ),
     _elementwise(
         "clip",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mojoview.compute._builtin import describe_arrays
 from mojoview.calls.signature import Param, Signature
+from mojoview.compute._builtin import describe_arrays
 from mojoview.memory.errors import ArgumentError
 
 __all__ = ["DESCRIBE", "Description", "FrameDescription", "describe"]
