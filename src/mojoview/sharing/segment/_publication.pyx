@@ -77,7 +77,7 @@ cdef class Publication:
         cdef int64_t left
         cdef void *counter
         cdef void *waiters
-        cdef Mapping mapping, page  # keep the memory if another thread closes this handle
+        cdef Mapping _mapping, _page  # keep the memory if another thread closes this handle
         cdef int rc
         deadline = deadline_after("wait_newer()", timeout, time.monotonic_ns())
         while True:
@@ -93,7 +93,7 @@ cdef class Publication:
                     f"wait_newer(): nothing newer than {number} in {self.segment.name!r} within {timeout} s"
                 )
             self.map_waiter_count()
-            counter, waiters, mapping, page = self.counter, self.waiters, self.mapping, self.page
+            counter, waiters, _mapping, _page = self.counter, self.waiters, self.mapping, self.page
             if counter is NULL:  # closed by another thread
                 continue
             with nogil:

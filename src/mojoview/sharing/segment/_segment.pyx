@@ -21,9 +21,9 @@ import os
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, SegmentError, SegmentExists, SegmentLost
 from mojoview.sharing.segment._header import (
-    ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES, RING_BROADCAST, RING_MPSC,
-    RING_SPSC, SEAL_FUTURE, SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT, STATE, TEXT_BYTES, VERSION, inspect, open_plain,
-    owner_alive, this_boot,
+    ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES,  # no-cython-lint
+    RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE, SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT,  # no-cython-lint
+    STATE, TEXT_BYTES, VERSION, inspect, open_plain, owner_alive, this_boot,  # no-cython-lint
 )
 
 
@@ -365,7 +365,6 @@ cdef class Segment:
             False if the owner is alive.
         """
         cdef int rc
-        cdef uint64_t start
         self.address(0, 0)
         if self.owner_lock.fd >= 0:
             return True

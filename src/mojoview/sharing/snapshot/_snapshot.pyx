@@ -237,7 +237,7 @@ cdef class Snapshot(Publication):
         cdef int64_t slot = -1, left
         cdef int rc
         cdef mv_slots_ref pins
-        cdef Mapping mapping = self.mapping, page = self.page
+        cdef Mapping _mapping = self.mapping, _page = self.page  # keep the memory if another thread closes the handle
         if not isinstance(busy, str) or busy not in ("skip", "wait", "grow"):
             raise ArgumentError(f"write(busy={busy!r}): expected 'skip', 'wait' or 'grow'")
         self.segment.require_owner("write()")
