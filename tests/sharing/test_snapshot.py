@@ -8,11 +8,11 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 from support.headers import recrc
+from support.waiting import wait_until
 
 import mojoview as mv
 from mojoview.memory import errors
@@ -132,6 +132,12 @@ def test_growth_ends_at_its_limit(name):
         del held
 
 
+def wait_for_sleeper(snapshot, writer=False):
+    """Return once a reader sleeps until the next publication, or the writer until the next unpin."""
+    offset = snapshot.segment.facts["params"][3] + (20 if writer else 16)
+    wait_until(lambda: np.asarray(snapshot.segment.view(offset, (1,), "u4"))[0] > 0)
+
+
 def test_an_unpin_wakes_a_waiting_writer(writer, name):
     reader = mv.Snapshot.attach(name)
     held = []
@@ -141,7 +147,7 @@ def test_an_unpin_wakes_a_waiting_writer(writer, name):
     done = []
     thread = threading.Thread(target=lambda: done.append(publish(writer, 4, busy="wait", timeout=60)))
     thread.start()
-    time.sleep(0.05)
+    wait_for_sleeper(writer, writer=True)
     assert done == []
     held.pop(0)
     thread.join(60)
@@ -157,7 +163,7 @@ def test_wait_newer(writer, name):
     seen = []
     thread = threading.Thread(target=lambda: seen.append(reader.wait_newer(60)))
     thread.start()
-    time.sleep(0.02)
+    wait_for_sleeper(writer)
     publish(writer, 1)
     thread.join(60)
     assert seen == [1]
@@ -395,7 +401,8 @@ print("ready", flush=True)
 s.publish([9] * 4, busy="wait")
 """
     process = start(code)
-    time.sleep(0.05)
+    with mv.Snapshot.attach(name) as reader:
+        wait_for_sleeper(reader, writer=True)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in err

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.headers import recrc
+from support.waiting import wait_until
 
 import mojoview as mv
 from mojoview.memory import errors
@@ -187,12 +188,18 @@ def test_state_is_not_constructed_by_hand():
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
+def wait_for_sleeper(state):
+    """Return once a reader sleeps until the next publication."""
+    offset = state.segment.facts["params"][3]
+    wait_until(lambda: np.asarray(state.segment.view(offset, (1,), "u4"))[0] > 0)
+
+
 def test_wait_newer_wakes(writer, name):
     reader = mv.State.attach(name)
     seen = []
     thread = threading.Thread(target=lambda: seen.append(reader.wait_newer(60)))
     thread.start()
-    time.sleep(0.05)
+    wait_for_sleeper(writer)
     writer.publish()
     thread.join(60)
     assert seen == [1]
@@ -254,7 +261,7 @@ def test_a_writer_that_closes_wakes_its_readers(name):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.02)
+    wait_for_sleeper(writer)
     writer.close()
     thread.join(60)
     assert "has closed it" in caught[0]
@@ -273,7 +280,7 @@ def test_closing_a_handle_while_it_waits(writer, name):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.02)
+    wait_for_sleeper(reader)
     reader.close()
     thread.join(60)
     assert caught == [True]
@@ -285,7 +292,7 @@ def test_ctrl_c_interrupts_a_wait(writer, name):
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.05)
+        wait_for_sleeper(writer)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in err
