@@ -20,7 +20,7 @@ _LOGICAL = {"M": DATETIME, "m": TIMEDELTA, "S": BYTES, "U": TEXT, "V": VOID}
 
 
 class DTypeInfo(NamedTuple):
-    """What the descriptor says about a dtype."""
+    """Properties of a dtype in the terms of the descriptor."""
 
     code: int  #: DLPack type code
     bits: int  #: width in bits, 0 for opaque items
@@ -28,7 +28,7 @@ class DTypeInfo(NamedTuple):
     logical: int  #: kind, unit and multiple, packed as in abi.h
     swapped: bool  #: not in native byte order
     alignment: int  #: bytes
-    format: bytes | None  #: PEP 3118 format; None where the buffer protocol has no words for exactly this dtype
+    format: bytes | None  #: PEP 3118 format; None if the buffer protocol cannot express this dtype exactly
     descr: list[Any] | None  #: the same for `__array_interface__`
 
 
@@ -38,7 +38,7 @@ KNOWN: dict[Any, DTypeInfo] = {}
 
 
 def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
-    """The descriptor's words for a NumPy dtype.
+    """Return the descriptor's properties of a NumPy dtype.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def dtype_info(dtype: np.dtype[Any]) -> DTypeInfo:
     info = KNOWN.get(dtype)
     if info is None:
         info = _describe(dtype)
-        if len(KNOWN) < 4096:  # record dtypes are made at will; the plain ones are all in by then
+        if len(KNOWN) < 4096:  # programs may make any number of record dtypes; the plain ones are in the table by then
             KNOWN[dtype] = info
     return info if info.alignment == dtype.alignment else info._replace(alignment=dtype.alignment)
 
@@ -108,14 +108,14 @@ def _format(dtype: np.dtype[Any]) -> bytes | None:
         exported = np.empty(0, dtype).data
         return exported.format.encode() if np.asarray(exported).dtype == dtype else None
     # ValueError: datetimes, alone or in a record, and overlapping fields. RuntimeError: NumPy cannot read its own
-    # words, which omit trailing padding.
+    # formats if they omit trailing padding.
     except (ValueError, RuntimeError):
         return None
 
 
 def _descr(dtype: np.dtype[Any]) -> list[Any] | None:
     try:
-        descr = dtype.descr  # padding becomes fields: then it is not quite this dtype
+        descr = dtype.descr  # padding becomes fields: not exactly this dtype
         return descr if np.dtype(descr if dtype.names is not None else dtype.str) == dtype else None
     except (ValueError, TypeError):  # overlapping or reordered fields
         return None
@@ -134,7 +134,7 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     try:
         result: np.dtype[Any] = np.dtype(dtype)
         return result
-    except Exception as error:  # besides TypeError whatever a `dtype` attribute raises
+    except Exception as error:  # besides TypeError, any error of a `dtype` attribute
         raise DTypeError(f"{operation}: expected a dtype, got {type(dtype).__name__} ({error})") from error
 
 
@@ -165,18 +165,18 @@ def field_of(dtype: np.dtype[Any], name: str | list[str]) -> tuple[np.dtype[Any]
 
 
 def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) -> np.dtype[Any]:
-    """The NumPy dtype of a buffer, by the format that its exporter states.
+    """Return the NumPy dtype of a buffer from the format of its exporter.
 
     Parameters
     ----------
     format : str
         PEP 3118 format.
     itemsize : int
-        What the exporter says an item measures, in bytes.
+        Bytes of an item, by the exporter.
     exporter : object
-        Exports a buffer of that format, off which NumPy reads formats with structure.
+        Exports a buffer of that format, from which NumPy reads structured formats.
     owner : object
-        Whose format it is. The formats of ctypes before Python 3.12 omit padding; there the type itself is asked.
+        Owner of the format. The formats of ctypes before Python 3.12 omit padding: its type is used instead.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) ->
 def _parsed(format: str, exporter: Any) -> np.dtype[Any] | None:
     try:
         return np.asarray(memoryview(exporter)).dtype
-    except Exception:  # NumPy's parser answers what it does not know in many ways; the caller says it in one
+    except Exception:  # NumPy's parser raises many types for unknown formats; the caller raises one
         return None
 
 
@@ -216,7 +216,7 @@ def _of_ctypes(owner: object) -> np.dtype[Any] | None:
 
 _CData: Any = ctypes.Structure.__base__
 
-# '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters are worth a table.
+# '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters need a table.
 _FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {
     "Zf": np.dtype("F"),
     "Zd": np.dtype("D"),
@@ -248,7 +248,7 @@ _FORMATS |= {"@" + letter: dtype for letter, dtype in _FORMATS.items() if letter
 
 
 def dtype_of_code(code: int, bits: int, logical: int = PLAIN) -> np.dtype[Any]:
-    """The NumPy dtype that a descriptor's numeric codes stand for.
+    """Return the NumPy dtype of a descriptor's numeric codes.
 
     Raises
     ------

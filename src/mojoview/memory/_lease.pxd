@@ -2,11 +2,11 @@ from cpython.buffer cimport Py_buffer
 
 
 cdef class Lease:
-    cdef readonly object owner  # kept so that the memory lives as long as the lease, also where no buffer is exported
+    cdef readonly object owner  # kept so that the memory lives as long as the lease, even if no buffer is exported
     cdef Py_buffer buffer   # the owner's only export, released when the last view that shares this lease is gone
-    cdef bint held          # whether `buffer` is an export that we owe a release
-    cdef object borrow      # what borrow checking knows of the memory; None while it is off
-    cdef object window      # what `buffer` belongs to where the owner's memory comes through a memoryview; or None
+    cdef bint held          # whether `buffer` is an export that must be released
+    cdef object borrow      # the Borrow of this memory, or several; None while checking is off
+    cdef object window      # the memoryview that `buffer` belongs to, if the owner's memory comes through one; or None
     cdef object __weakref__
 
 

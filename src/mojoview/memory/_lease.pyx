@@ -1,4 +1,4 @@
-"""Leases: what keeps memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
+"""Leases keep memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
@@ -28,12 +28,12 @@ cdef extern from "memory/live_leases.h" nogil:
 
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
-# never hear that its buffer is free. Cycles through a lease are broken elsewhere, at what the owner holds.
+# never be notified that its buffer is free. Cycles through a lease are broken elsewhere, in the objects the owner holds.
 @cython.no_gc_clear
 cdef class Lease:
     """Lease()
 
-    Keeps memory alive. Made by the package only; it ends when the last view that shares it is gone.
+    Keep memory alive. Made by the package only; it ends when the last view that shares it is gone.
 
     Thread safety: immutable after construction; ends on any thread.
     """
@@ -57,7 +57,7 @@ cdef class Lease:
 
 
 cdef Lease lease_buffer(object exporter, object owner, int flags):
-    """Acquires the exporter's buffer; its own exception where it refuses. `owner` is what the user handed in."""
+    """Acquire the exporter's buffer; the exporter's own exception passes through. `owner` is the object of the caller."""
     cdef Lease lease = Lease.__new__(Lease)
     PyObject_GetBuffer(exporter, &lease.buffer, flags)
     lease.held = True
@@ -68,10 +68,10 @@ cdef Lease lease_buffer(object exporter, object owner, int flags):
 
 
 cdef int rewrap_memoryview(Lease lease) except -1:
-    """Trades an export of somebody's memoryview for a memoryview of our own on the same memory.
+    """Exchange an export of a foreign memoryview for a memoryview of our own on the same memory.
 
-    The collector clears memoryviews in cycles, and before Python 3.13 it did so under the exports that they had: the
-    release that follows then reads freed memory. Our own has no exports, and nobody else can release it."""
+    The collector clears memoryviews in cycles, and before Python 3.13 it did so despite live exports: the release that
+    follows then reads freed memory. Our own memoryview has no exports, and no other code can release it."""
     window = mv_memoryview_of(&lease.buffer)
     lease.held = False
     PyBuffer_Release(&lease.buffer)
@@ -81,14 +81,14 @@ cdef int rewrap_memoryview(Lease lease) except -1:
 
 
 cdef Lease lease_owner(object owner):
-    """Keeps the owner alive where it exports no buffer."""
+    """Make a lease that only keeps the owner alive, without a buffer export."""
     cdef Lease lease = Lease.__new__(Lease)
     lease.owner = owner
     return lease
 
 
 cdef int get_buffer(object exporter, Py_buffer *buffer, int flags) except -1:
-    """The exporter's buffer for the length of one call, without a Lease and uncounted: release_buffer() must follow in the
+    """Acquire a buffer for the duration of one call, without a Lease and uncounted: release_buffer() must follow in the
     same function."""
     PyObject_GetBuffer(exporter, buffer, flags)
     return 0
@@ -101,7 +101,7 @@ cdef void release_buffer(Py_buffer *buffer) noexcept:
 def live_leases():
     """live_leases()
 
-    Number of leases that are alive in this process.
+    Return the number of live leases in this process.
 
     Returns
     -------

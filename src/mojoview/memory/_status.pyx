@@ -1,4 +1,4 @@
-"""Status codes below, exceptions above: the one translator."""
+"""Translation of status codes to exceptions, the only one in the package."""
 
 from mojoview.memory.abi cimport (
     MV_E_ABI, MV_E_ALIGN, MV_E_DEVICE, MV_E_DIVIDE, MV_E_DTYPE, MV_E_EMPTY, MV_E_INDEX, MV_E_MASK, MV_E_MEMORY,
@@ -14,7 +14,7 @@ E_READONLY, E_MASK, E_DEVICE, E_OVERLAP, E_EMPTY = MV_E_READONLY, MV_E_MASK, MV_
 E_USER = MV_E_USER  # the first code of a kernel author's own
 MAX_NDIM = MV_MAX_NDIM
 
-# The exception and the words of each code. Kernel authors see the same names in `abi.h` and in the Mojo package.
+# The exception and the message of each code. Kernel authors see the same names in `abi.h` and in the Mojo package.
 STATUS = {
     MV_E_NULL: (errors.KernelError, "a NULL pointer where an array was expected"),
     MV_E_ABI: (errors.KernelError, "a descriptor of another ABI version"),
@@ -39,21 +39,21 @@ STATUS = {
 def error_for_status(int code, str operation, index=None):
     """error_for_status(code, operation, index=None)
 
-    The exception that a status code stands for.
+    Return the exception of a status code.
 
     Parameters
     ----------
     code : int
         Status code of `abi.h`; 64 to 255 are the kernel author's own.
     operation : str
-        What was being done; begins the message.
+        The operation that failed; begins the message.
     index : int, optional
         Element at which it failed.
 
     Returns
     -------
     MojoViewError
-        Not raised: the caller does that.
+        Not raised: the caller raises it.
 
     Notes
     -----

@@ -1,6 +1,6 @@
 /* The descriptor: what a kernel of any language receives about one array.
  *
- * 256 bytes, aligned to 64. The first line (64 bytes) is all that a 1-D kernel needs; the rest serves the general case.
+ * 256 bytes, aligned to 64. The first line (64 bytes) is all that a 1-D kernel needs; the rest is for the general case.
  * The layout is append-only: fields keep their offsets, `abi_version` rises only when a meaning changes. */
 #ifndef MOJOVIEW_ABI_H
 #define MOJOVIEW_ABI_H
@@ -37,7 +37,7 @@ enum {
 #define MV_ALIGNED (UINT64_C(1) << 3)      /* data and strides are multiples of the dtype's alignment */
 #define MV_HAS_MASK (UINT64_C(1) << 4)
 #define MV_MASK_BITS (UINT64_C(1) << 5)    /* clear: a byte an element, nonzero = missing; set: LSB bitmap, 1 = valid */
-#define MV_BYTE_STRIDES (UINT64_C(1) << 6) /* a byte stride is no multiple of the item size: stride[] means nothing */
+#define MV_BYTE_STRIDES (UINT64_C(1) << 6) /* a byte stride is not a multiple of the item size: stride[] is invalid */
 #define MV_SWAPPED (UINT64_C(1) << 7)      /* not in native byte order */
 #define MV_DEVICE_SHIFT 8                  /* bits 8 to 15: device kind, 0 = memory that the CPU may read */
 #define MV_DEVICE_MASK (UINT64_C(0xff) << MV_DEVICE_SHIFT)
@@ -125,7 +125,7 @@ MV_STATIC_ASSERT(offsetof(mv_desc, logical) == 212, "logical");
 MV_STATIC_ASSERT(offsetof(mv_desc, mask_stride) == 216, "mask_stride");
 MV_STATIC_ASSERT(offsetof(mv_desc, reserved) == 232, "reserved");
 
-/* A scalar argument or result of a kernel. Which member counts is said by the kernel's signature. */
+/* A scalar argument or result of a kernel. The kernel's signature determines the member. */
 typedef union mv_value {
     int64_t i64;
     uint64_t u64;

@@ -10,7 +10,7 @@ from mojoview.memory.errors import ArgumentError, ShapeError
 
 __all__ = ["LONGEST", "check_int", "check_permissions", "check_shape", "deadline_after", "seconds_of"]
 
-LONGEST = 1e8  # seconds, three years: clocks and poll() take no more than some such number
+LONGEST = 1e8  # seconds, three years: about the most that clocks and poll() accept
 
 
 def seconds_of(timeout: Any, where: str, *, positive: bool = False) -> float:
@@ -19,11 +19,11 @@ def seconds_of(timeout: Any, where: str, *, positive: bool = False) -> float:
     Parameters
     ----------
     timeout : real number
-        Of any type but bool. Infinity, and everything beyond `LONGEST`, is `LONGEST`.
+        Of any type but bool. Infinity, and everything beyond `LONGEST`, becomes `LONGEST`.
     where : str
         The operation, for the message.
     positive : bool
-        Whether 0 is refused.
+        Whether to refuse 0.
 
     Returns
     -------

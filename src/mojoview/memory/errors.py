@@ -84,7 +84,7 @@ class ZeroCopyError(MojoViewError, BufferError, ValueError):
 
 
 class ReadOnlyError(MojoViewError, BufferError, ValueError):
-    """Writing was asked of memory that is read-only or was opened for reading."""
+    """Writing was requested on memory that is read-only or was opened for reading."""
 
 
 class ReleasedError(MojoViewError, ValueError):
@@ -96,7 +96,7 @@ class ExportedError(MojoViewError, BufferError):
 
 
 class BorrowError(MojoViewError, BufferError, ValueError):
-    """Memory was asked for that another view writes, or for writing while another view has it."""
+    """The memory is being written through another view, or is viewed elsewhere while writing was requested."""
 
 
 class MappingError(MojoViewError, OSError):
@@ -104,11 +104,11 @@ class MappingError(MojoViewError, OSError):
 
 
 class StaleError(MojoViewError, BufferError):
-    """The frame has moved on: the leased memory is no longer the column's own."""
+    """The frame has changed: the leased memory no longer belongs to the column."""
 
 
 class AllocationError(MojoViewError, MemoryError):
-    """There is no memory for what describes or exports a view."""
+    """The structures that describe or export a view could not be allocated."""
 
 
 class ArgumentError(MojoViewError, TypeError, ValueError):
@@ -116,7 +116,7 @@ class ArgumentError(MojoViewError, TypeError, ValueError):
 
 
 class RangeError(MojoViewError, OverflowError):
-    """A number does not fit the dtype that has to hold it."""
+    """A number does not fit its dtype."""
 
 
 class OptionError(MojoViewError, TypeError, NotImplementedError):
@@ -136,7 +136,7 @@ class LayoutError(MojoViewError, ValueError, BufferError):
 
 
 class AlignmentError(MojoViewError, ValueError):
-    """The address or a stride is no multiple of the dtype's alignment."""
+    """The address or a stride is not a multiple of the dtype's alignment."""
 
 
 class OverlapError(MojoViewError, ValueError):
@@ -144,7 +144,7 @@ class OverlapError(MojoViewError, ValueError):
 
 
 class MaskError(MojoViewError, ValueError, BufferError):
-    """Missing values meet an operation that has no notion of them."""
+    """The operation does not support missing values."""
 
 
 class DeviceError(MojoViewError, BufferError):
@@ -152,11 +152,11 @@ class DeviceError(MojoViewError, BufferError):
 
 
 class StreamError(MojoViewError, ValueError):
-    """A stream number that means nothing for this memory."""
+    """A stream number that is invalid for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):
-    """An index is out of range, or of a kind that only a copy could serve."""
+    """An index is out of range, or of a kind that needs a copy."""
 
 
 class FieldError(MojoViewError, KeyError, ValueError):
@@ -171,7 +171,7 @@ class InterfaceError(MojoViewError, ValueError):
 
 
 class ProtocolError(MojoViewError, AttributeError):
-    """A protocol has no words for this view; consumers go on to the next one that they know."""
+    """A protocol cannot describe this view; consumers then try the next protocol."""
 
 
 class ColumnError(MojoViewError, KeyError, ValueError):
@@ -182,11 +182,11 @@ class ColumnError(MojoViewError, KeyError, ValueError):
 
 
 class AccessorError(MojoViewError, AttributeError):
-    """The accessor was to be overwritten."""
+    """An attempt to overwrite the accessor."""
 
 
 class SharedError(MojoViewError, BufferError):
-    """Writing was asked of memory that other pandas objects or views use as well."""
+    """Writing was requested on memory that other pandas objects or views share."""
 
 
 class FrameError(MojoViewError, RuntimeError):
@@ -212,15 +212,15 @@ class KernelError(MojoViewError, RuntimeError):
 
 
 class KernelValueError(KernelError, ValueError):
-    """A kernel met a value that it does not take, or had no elements to work on."""
+    """A kernel got a value that it does not take, or no elements."""
 
 
 class KernelIndexError(KernelError, IndexError):
-    """A kernel met an index out of range."""
+    """A kernel got an index out of range."""
 
 
 class KernelOverflowError(KernelError, OverflowError):
-    """A value does not fit the type that has to hold it."""
+    """A value does not fit its type."""
 
 
 class KernelDivisionError(KernelError, ZeroDivisionError):
@@ -228,7 +228,7 @@ class KernelDivisionError(KernelError, ZeroDivisionError):
 
 
 class MojoSafetyError(KernelError):
-    """A kernel did what a safe call does not let pass; what the arrays hold then is in each class."""
+    """A kernel violated a rule of a safe call; each class documents what the arrays hold afterwards."""
 
 
 class KernelMemoryError(MojoSafetyError, MemoryError):
@@ -298,11 +298,11 @@ class NonFiniteError(MojoSafetyError, ValueError):
 
 
 class QueueFull(KernelError, BlockingIOError):
-    """The queue of asynchronous calls had no room for as long as a caller may wait."""
+    """The queue of asynchronous calls was full for as long as a caller may wait."""
 
 
 class KernelCompileError(KernelError):
-    """The compiler refused a kernel file.
+    """The compiler rejected a kernel file.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ class CompileTimeoutError(KernelCompileError, TimeoutError):
 
 
 class CacheError(KernelError, OSError):
-    """The directory for compiled kernels is no place, or cannot be trusted: somebody else could write to it."""
+    """The cache directory is unusable or writable by other users."""
 
 
 class KernelAttributeError(KernelError, AttributeError):
@@ -328,7 +328,7 @@ class KernelAttributeError(KernelError, AttributeError):
 
 
 class DeclarationError(KernelError, ValueError):
-    """A C declaration cannot be read, or has something that cannot be passed.
+    """A C declaration cannot be parsed, or has a type that cannot be passed.
 
     Attributes
     ----------
@@ -342,14 +342,14 @@ class DeclarationError(KernelError, ValueError):
 
 
 class CompilerNotFound(KernelError, ImportError):
-    """No Mojo compiler is installed; the message says which extra brings it."""
+    """No Mojo compiler is installed; the message names the extra that provides it."""
 
     def __init__(self, message: str):
         super().__init__(message)
 
 
 class KernelImportError(KernelError, ImportError):
-    """A Mojo module was found, but cannot be imported; what stood in the way is chained to it.
+    """A Mojo module was found, but cannot be imported; the cause is chained.
 
     Attributes
     ----------
@@ -390,11 +390,11 @@ class CanaryError(KernelError):
 
 
 class MemberError(MojoViewError, AttributeError):
-    """A member that is bound once was to be bound again, or its class has no room for it."""
+    """A member that can be bound only once was bound again, or its class cannot store it."""
 
 
 class SegmentError(MojoViewError, OSError):
-    """Shared memory could not be made, found or used."""
+    """Shared memory could not be created, found or used."""
 
 
 class SegmentNotFound(SegmentError, FileNotFoundError):
@@ -402,7 +402,7 @@ class SegmentNotFound(SegmentError, FileNotFoundError):
 
 
 class SegmentExists(SegmentError, FileExistsError):
-    """The name is taken; the message says by whom, and whether its owner still lives."""
+    """The name is in use; the message names the owner and whether it is still alive."""
 
 
 class SegmentAccessError(SegmentError, PermissionError):
@@ -410,7 +410,7 @@ class SegmentAccessError(SegmentError, PermissionError):
 
 
 class NotAMojoviewSegment(SegmentError):
-    """What has that name is not one of our segments; it was not touched."""
+    """The shared memory of that name is not a segment of this package; it was left unchanged."""
 
 
 class NotReady(SegmentError, TimeoutError):
@@ -422,7 +422,7 @@ class VersionMismatch(SegmentError):
 
 
 class SchemaMismatch(SegmentError, ValueError):
-    """The segment holds another kind, dtype or shape than was asked for."""
+    """The segment holds another kind, dtype or shape than requested."""
 
 
 class CorruptHeader(SegmentError, ValueError):
@@ -430,7 +430,7 @@ class CorruptHeader(SegmentError, ValueError):
 
 
 class TruncatedError(SegmentError):
-    """The segment's memory is shorter than its header says."""
+    """The segment's memory is shorter than its header states."""
 
 
 class ShmFullError(SegmentError):
@@ -458,11 +458,11 @@ class SegmentLost(SegmentError):
 
 
 class NotOwnerError(SegmentError, PermissionError):
-    """Only a segment's owner may write: this handle reads, was closed, or came through a fork."""
+    """Only a segment's owner may write: this handle is a reader's, closed, or inherited by fork."""
 
 
 class OwnerGone(SegmentError, ConnectionError):
-    """The writer has closed what is waited for, or is dead."""
+    """The writer has closed the segment that is waited for, or is dead."""
 
 
 class Busy(SegmentError, BlockingIOError):
@@ -474,7 +474,7 @@ class ClosedError(MojoViewError, ValueError):
 
 
 class WaitTimeout(MojoViewError, TimeoutError):
-    """Nothing new came in time.
+    """Nothing new was published in time.
 
     Attributes
     ----------
@@ -486,13 +486,13 @@ class WaitTimeout(MojoViewError, TimeoutError):
 
 
 class RingFull(MojoViewError, BlockingIOError):
-    """A ring had no room, and its policy is not to wait. `written` as of `WaitTimeout`."""
+    """A ring was full, and its policy is not to wait. `written` as of `WaitTimeout`."""
 
     written = 0
 
 
 class PeerGone(MojoViewError, ConnectionError):
-    """The other side of a ring has died or left, and waiting for it is in vain."""
+    """The other side of a ring has died or closed it, so waiting cannot succeed."""
 
 
 class BrokenFrame(MojoViewError, ValueError):

@@ -1,4 +1,4 @@
-/* Letting go of a Python object from foreign code: on any thread, with the GIL or without, also when Python is gone. */
+/* Drop a reference to a Python object from foreign code: on any thread, with or without the GIL, also after finalization. */
 #ifndef MOJOVIEW_GIL_SAFE_DECREF_H
 #define MOJOVIEW_GIL_SAFE_DECREF_H
 
@@ -12,14 +12,13 @@ static inline int mv_python_runs(void) {
 #endif
 }
 
-/* Gives back one reference, and one from the count of consumers where there is a count. While the
- * interpreter shuts down (and after) the object is left alone: it may be half gone, and a thread that
- * waits for the GIL then waits for ever. */
+/* Drop one reference, and decrement the count of consumers if there is one. During interpreter shutdown (and after) the
+ * object is left alone: it may be half destroyed, and a thread that waits for the GIL then never gets it. */
 static inline void mv_decref_any_thread(void *object, void *consumers) {
     if (!mv_python_runs())
         return;
-    /* The usual case is a thread that holds the GIL already. PyGILState_Check() would say so of every thread once there
-     * has been a subinterpreter. */
+    /* Usually the thread holds the GIL already. PyGILState_Check() would return true in every thread after a
+     * subinterpreter was created. */
     PyThreadState *mine = PyGILState_GetThisThreadState();
     int held = mine != NULL && mine == _PyThreadState_UncheckedGet();
     PyGILState_STATE state = PyGILState_UNLOCKED;

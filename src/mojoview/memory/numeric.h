@@ -1,4 +1,4 @@
-/* Numbers as they lie in memory: types, loads and stores that are right at any address, float16 in portable C.
+/* Numbers in memory: types, loads and stores that are valid at any address, float16 in portable C.
  *
  * Every macro `MV_EACH_...(X)` expands X(name, T, W): the dtype's short name, its C type, and the type in which
  * arithmetic on it cannot overflow undefinedly (unsigned: wraps like NumPy; floating: where it is computed). */
@@ -17,7 +17,7 @@
 
 #define MV_INLINE static inline __attribute__((always_inline))
 
-/* Where a dtype stands in the tables of loops. MV_T_TIME: datetime64 and timedelta64. */
+/* Index of a dtype in the tables of loops. MV_T_TIME: datetime64 and timedelta64. */
 enum { MV_T_BOOL, MV_T_I8, MV_T_I16, MV_T_I32, MV_T_I64, MV_T_U8, MV_T_U16, MV_T_U32, MV_T_U64, MV_T_F16, MV_T_F32,
        MV_T_F64, MV_T_TIME, MV_NTYPES };
 
@@ -79,7 +79,7 @@ MV_INLINE uint16_t mv_float_to_half(float x) {
     return (uint16_t)(half | (sign >> 16));
 }
 
-/* Loads and stores through types that may lie at any address and alias anything. */
+/* Loads and stores through types that may be unaligned and alias anything. */
 #define MV_DEFINE_ACCESS(name, T, W)                                              \
     typedef T mv_at_##name __attribute__((aligned(1), may_alias));               \
     MV_INLINE T mv_load_##name(const char *p) { return *(const mv_at_##name *)p; } \
@@ -98,7 +98,7 @@ MV_INLINE void mv_store_f16(char *p, float v) { *(mv_at_f16 *)p = mv_float_to_ha
 MV_INLINE uint8_t mv_load_b8(const char *p) { return *(const uint8_t *)p != 0; }
 MV_INLINE void mv_store_b8(char *p, uint8_t v) { *(uint8_t *)p = v; }
 
-/* A scalar argument in the dtype's own type. */
+/* Convert a scalar argument to the dtype's own type. */
 #define MV_VALUE_i8(v) ((int8_t)(v).i64)
 #define MV_VALUE_i16(v) ((int16_t)(v).i64)
 #define MV_VALUE_i32(v) ((int32_t)(v).i64)
@@ -112,7 +112,7 @@ MV_INLINE void mv_store_b8(char *p, uint8_t v) { *(uint8_t *)p = v; }
 #define MV_VALUE_f64(v) ((v).f64)
 #define MV_VALUE_b8(v) ((uint8_t)((v).i64 != 0))
 
-/* Writes a scalar as one element of the dtype with that index. */
+/* Store a scalar as one element of the dtype with that index. */
 static inline void mv_store_value(char *p, int type, mv_value v) {
     switch (type) {
     case MV_T_BOOL: mv_store_b8(p, MV_VALUE_b8(v)); break;

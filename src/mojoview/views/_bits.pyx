@@ -1,4 +1,4 @@
-"""Bits: a typed window on leased memory whose elements are single bits."""
+"""Bits: a window on leased memory whose elements are single bits."""
 
 cimport cython
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
@@ -17,8 +17,8 @@ from mojoview.memory.errors import ArgumentError, DeviceError, IndexingError, Ze
 cdef class Bits:
     """Bits()
 
-    A run of bits in somebody else's memory, least significant first: validity of an Arrow array, or its booleans. Made
-    by views.
+    A run of bits in borrowed memory, least significant first: validity of an Arrow array, or its booleans. Made by
+    views.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ cdef class Bits:
         Bits from there to the first bit, 0 to 7.
     size : int
     device : str
-        "cpu", or where the host cannot read: then reading raises `DeviceError`.
+        "cpu"; on any other device reading raises `DeviceError`.
 
     Notes
     -----
@@ -65,7 +65,7 @@ cdef class Bits:
     def count(self):
         """count()
 
-        Number of ones.
+        Return the number of ones.
         """
         cdef int64_t ones
         check_host(self)
@@ -76,12 +76,12 @@ cdef class Bits:
     def unpack(self, *, bint invert=False):
         """unpack(*, invert=False)
 
-        One byte a bit.
+        Copy to one byte for each bit.
 
         Parameters
         ----------
         invert : bool
-            True where the bit is 0.
+            Return True for bits that are 0.
 
         Returns
         -------

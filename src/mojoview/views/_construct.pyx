@@ -40,7 +40,7 @@ cdef object accessor = ACCESSOR
 def has_accessor(obj):
     """has_accessor(obj)
 
-    Whether the type has our `mojo` accessor; another attribute of that name says nothing of memory.
+    Return whether the type has our `mojo` accessor; other attributes of that name do not count.
 
     Parameters
     ----------
@@ -66,19 +66,18 @@ def has_accessor(obj):
 def protocol_of(obj):
     """protocol_of(obj)
 
-    The protocol that says most of the object's memory.
+    Return the protocol that describes the object's memory best.
 
     Parameters
     ----------
     obj : object
-        No ndarray and no View.
+        Not an ndarray or View.
 
     Returns
     -------
     str or None
-        "pandas" for objects with our accessor, whose blocks only it knows; "arrow", which knows validity, where buffers
-        do not; "dlpack" where there is neither a buffer nor `__array_interface__`; None: try the others, one after the
-        other.
+        "pandas" for objects with our accessor, which alone knows their blocks; "arrow", which unlike buffers has
+        validity; "dlpack" if there is neither a buffer nor `__array_interface__`; None: try the others in turn.
 
     Notes
     -----
@@ -103,32 +102,31 @@ def protocol_of(obj):
 def from_array(array, bint writable):
     """from_array(array, writable)
 
-    A view on an ndarray. NumPy states the dtype, which says more than a buffer format can.
+    Open a view on an ndarray. Its NumPy dtype has more detail than a buffer format.
     """
-    # A subclass may answer for its dtype as it likes; the plain array on the same memory does not.
+    # A subclass may override its dtype; the plain array on the same memory cannot.
     exporter = array if type(array) is ndarray else ndarray.view(array, ndarray)
     dtype = exporter.dtype
     info = known_dtypes.get(dtype)
     if info is None:
         info = dtype_info(dtype)
     if info.format is None:
-        # No PEP 3118 words, or none that NumPy would read back. The same bytes under a dtype that has some serve as
-        # well.
+        # No PEP 3118 format, or none that NumPy would read back: export the same bytes under a dtype that has one.
         exporter = exporter.view(INT64 if dtype.kind in "Mm" else f"V{dtype.itemsize}")
-    # For reading, even where writing is wanted: NumPy would warn about broadcast arrays, which are refused below.
+    # For reading even if `writable`: NumPy would warn about broadcast arrays, which are refused below.
     return view_of(lease_buffer(exporter, array, PyBUF_FULL_RO), dtype, writable)
 
 
 def from_buffer(exporter, bint writable):
     """from_buffer(exporter, writable)
 
-    A view through the buffer protocol; the exporter's own exception where it refuses.
+    Open a view through the buffer protocol; the exporter's own exception passes through.
     """
     return view_of(lease_buffer(exporter, exporter, PyBUF_FULL if writable else PyBUF_FULL_RO), None, writable)
 
 
 cdef View view_of(Lease lease, object dtype, bint writable):
-    """A view on a whole export. `dtype` is None where the exporter's format has to say it."""
+    """Make a view of a whole export. If `dtype` is None, the exporter's format determines it."""
     cdef int64_t shape[8]
     cdef int64_t strides[8]
     cdef int64_t low, high, item = lease.buffer.itemsize
@@ -165,23 +163,23 @@ cdef View view_of(Lease lease, object dtype, bint writable):
 
 
 cdef object dtype_of_lease(Lease lease):
-    """What the exporter's format stands for. NumPy reads formats with structure, off an empty view that repeats them:
-    to ask the exporter for a second buffer could give another answer."""
+    """Return the dtype of the exporter's format. NumPy reads structured formats from an empty view that repeats them,
+    since a second buffer of the exporter could have another format."""
     cdef int64_t nothing[1]
-    cdef View words
+    cdef View empty
     if lease.buffer.format is NULL:
         return dtype_of_format("B", lease.buffer.itemsize, None, lease.owner)
     format = <bytes>lease.buffer.format
     nothing[0] = 0
-    words = make_view(lease, lease.buffer.buf, 1, nothing, nothing, np.dtype(f"V{lease.buffer.itemsize}"), True)
-    words._format = format
-    return dtype_of_format(format.decode("latin-1"), lease.buffer.itemsize, words, lease.owner)
+    empty = make_view(lease, lease.buffer.buf, 1, nothing, nothing, np.dtype(f"V{lease.buffer.itemsize}"), True)
+    empty._format = format
+    return dtype_of_format(format.decode("latin-1"), lease.buffer.itemsize, empty, lease.owner)
 
 
 def from_region(exporter, owner, offset, sizes, steps, dtype, bint writable):
     """from_region(exporter, owner, offset, sizes, steps, dtype, writable)
 
-    A view on a part of a flat buffer; the extents must lie inside it.
+    Open a view on a part of a flat buffer; the extents must lie inside it.
     """
     cdef int64_t shape[8]
     cdef int64_t strides[8]
@@ -203,7 +201,7 @@ def from_region(exporter, owner, offset, sizes, steps, dtype, bint writable):
 def from_address(address, owner, sizes, steps, dtype, bint readonly):
     """from_address(address, owner, sizes, steps, dtype, readonly)
 
-    A view on memory that nothing but `owner` vouches for; what can be checked is checked.
+    Open a view on memory for which only `owner` vouches; everything that can be checked is checked.
     """
     cdef int64_t shape[8]
     cdef int64_t strides[8]
@@ -249,10 +247,9 @@ cdef int check_writable(Lease lease, bint readonly, int ndim, const int64_t *sha
 def rebind(View target not None, View source not None, pin=None):
     """rebind(target, source, pin=None)
 
-    Makes a fresh instance of a subclass (from ``cls.__new__(cls)``) the same window as `source`; `pin` lives as long
-    as it does.
+    Bind a fresh instance of a subclass (from ``cls.__new__(cls)``) to the memory of `source`; it keeps `pin` alive.
     """
-    if target._dtype is not None:  # open, or released: what its consumers may still hold must not be replaced
+    if target._dtype is not None:  # open or released: memory that consumers may still hold must not be replaced
         raise ArgumentError("rebind: expected a fresh view as target, got one that was opened before")
     copy_fields(target, source)
     if pin is not None:
@@ -263,7 +260,7 @@ def rebind(View target not None, View source not None, pin=None):
 def with_mask(View values not None, View mask not None):
     """with_mask(values, mask)
 
-    A view of `values` whose elements are missing where `mask` is True.
+    Make a view of `values` whose elements are missing where `mask` is True.
 
     Parameters
     ----------
@@ -302,7 +299,7 @@ def with_mask(View values not None, View mask not None):
 
 
 cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset):
-    """A 1-D view whose elements are missing where the bitmap has a 0; the caller vouches for the bitmap's extent."""
+    """Make a 1-D view whose zero bits in the bitmap are missing elements; the caller has checked the bitmap's extent."""
     cdef View other = alias_of(values)
     other._mask_lease = lease
     other.desc.flags |= MV_HAS_MASK | MV_MASK_BITS
@@ -314,7 +311,7 @@ cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offse
 def with_bitmap(View values not None, owner, uintptr_t address):
     """with_bitmap(values, owner, address)
 
-    A 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
+    Make a 1-D view whose elements are missing where the bitmap at `address`, which `owner` keeps alive, has a 0.
     """
     return with_bits(values, lease_owner(owner), <const uint8_t *>address, 0)
 
@@ -322,7 +319,7 @@ def with_bitmap(View values not None, owner, uintptr_t address):
 def with_device(View source not None, int kind, int device_id, stream=None):
     """with_device(source, kind, device_id, stream=None)
 
-    The same window, known to lie on a device (DLPack's numbering) on whose `stream` it may still be written.
+    Make a view of the same memory marked as on a device (DLPack's numbering), with pending writes on `stream`.
     """
     cdef View other = alias_of(source)
     other.desc.flags |= <uint64_t>kind << MV_DEVICE_SHIFT
@@ -334,7 +331,7 @@ def with_device(View source not None, int kind, int device_id, stream=None):
 def alias(View source not None, bint readonly):
     """alias(source, readonly)
 
-    The same window again, without the right to write where `readonly`.
+    Make a second view of the same memory, read-only if `readonly`.
     """
     cdef View other = alias_of(source)
     if readonly:

@@ -1,4 +1,4 @@
-"""Shapes, strides and indices as they come from Python: read, checked, and applied to a descriptor. Knows no View."""
+"""Geometry of descriptors: shapes, strides and indices from Python, read, checked and applied; buffer requests."""
 
 from cpython.buffer cimport (
     PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
@@ -32,8 +32,8 @@ cdef object as_index = operator.index
 
 
 cdef int64_t as_int64(object value, str what, object error) except? -1:
-    """An integer from Python; `error` where it is none or has more than 64 bits. True is none: it would be a
-    mistake."""
+    """Convert an integer from Python; raise `error` if it is not one or has more than 64 bits. A bool is refused as a
+    probable mistake."""
     cdef int overflow = 0
     cdef int64_t number
     if type(value) is not int:
@@ -50,7 +50,7 @@ cdef int64_t as_int64(object value, str what, object error) except? -1:
 
 
 cdef int read_geometry(object sizes, object steps, int64_t item, int64_t *shape, int64_t *strides) except -1:
-    """Reads a shape, and strides or None for C order; returns the number of dimensions."""
+    """Read a shape, and strides or None for C order; return the number of dimensions."""
     cdef int k, ndim
     for what, value in (("shape", sizes), ("strides", steps)):
         if not isinstance(value, (tuple, list)) and (value is not None or what == "shape"):
@@ -77,8 +77,7 @@ cdef int read_geometry(object sizes, object steps, int64_t item, int64_t *shape,
 
 
 cdef int apply_index(mv_desc *d, object key) except -1:
-    """Applies a basic index (integers, slices, Ellipsis, None) to a descriptor; size and flags are left to be
-    derived."""
+    """Apply a basic index (integers, slices, Ellipsis, None) to a descriptor; size and flags remain to be derived."""
     cdef mv_desc whole = d[0]
     cdef tuple parts = list_items(key) if isinstance(key, tuple) else (key,)
     cdef bint masked = (d.flags & MV_HAS_MASK) != 0, bits = (d.flags & MV_MASK_BITS) != 0, rest_given = False
@@ -121,7 +120,7 @@ cdef int apply_index(mv_desc *d, object key) except -1:
             if bits and step != 1 and count > 1:
                 raise ZeroCopyError("index: a bitmap mask is read in steps of 1 only; index view.data and view.mask")
             bit_offset += start  # bitmaps have one dimension
-            # A step is as large as one likes where it is never taken; NumPy, too, lets the stride of such an axis wrap.
+            # A step that is never taken may be of any size; NumPy, too, lets the stride of such an axis wrap.
             set_axis(d, ndim, count, wrapping_product(whole.strides[axis], step),
                      wrapping_product(whole.mask_stride[axis], step) if masked else 0)
             if whole.size:
@@ -152,12 +151,12 @@ cdef int apply_index(mv_desc *d, object key) except -1:
 
 
 cdef int dimensions_held(const mv_desc *d) noexcept:
-    """The most dimensions a view can have: the descriptor holds 8, a byte mask has strides for 2, a bitmap is flat."""
+    """Return the most dimensions a view can have: a descriptor holds 8, a byte mask 2, a bitmap 1."""
     return MV_MAX_NDIM if not d.flags & MV_HAS_MASK else 1 if d.flags & MV_MASK_BITS else 2
 
 
 cdef int transpose(mv_desc *d) noexcept:
-    """The dimensions in reverse order."""
+    """Reverse the order of the dimensions."""
     cdef int k, n = d.ndim
     for k in range(n // 2):
         d.shape[k], d.shape[n - 1 - k] = d.shape[n - 1 - k], d.shape[k]
@@ -168,7 +167,7 @@ cdef int transpose(mv_desc *d) noexcept:
 
 
 cdef int apply_shape(mv_desc *d, tuple shape) except -1:
-    """The same elements in C order with another shape; ZeroCopyError where the strides do not allow it."""
+    """Give the same elements in C order another shape; ZeroCopyError if the strides do not allow it."""
     cdef int64_t sizes[8]
     cdef int64_t strides[8]
     cdef int k, ndim = read_shape(shape, d.size, sizes)
@@ -186,7 +185,7 @@ cdef int apply_shape(mv_desc *d, tuple shape) except -1:
 
 
 cdef int resize_items(mv_desc *d, object dtype) except -1:
-    """Makes room for items of another size along the last axis, by NumPy's rules for `ndarray.view`."""
+    """Fit items of another size into the last axis, by NumPy's rules for `ndarray.view`."""
     cdef int64_t item = dtype.itemsize, old = d.itemsize, last
     cdef int axis = d.ndim - 1
     if item == old:
@@ -207,7 +206,7 @@ cdef int resize_items(mv_desc *d, object dtype) except -1:
 
 
 cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1:
-    """Reads the arguments of reshape() for `size` elements; returns the number of dimensions."""
+    """Read the arguments of reshape() for `size` elements; return the number of dimensions."""
     cdef int64_t known
     cdef int k, ndim, unknown = -1
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
@@ -232,12 +231,13 @@ cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1:
 
 
 cdef int fill_buffer(Py_buffer *buffer, mv_desc *d, bytes format, object dtype, int flags) except -1:
-    """Fills all but `obj`. The pointers lead into the descriptor and the format, which must live as long as the
-    export."""
+    """Fill a buffer request from a descriptor, except for `obj`.
+
+    The pointers lead into the descriptor and the format, which must live as long as the export."""
     cdef str wanted = None
     if flags & PyBUF_FORMAT and format is None:
         hint = "view.cast('i8') for the integers" if dtype.kind in "Mm" else "its fields"
-        raise ZeroCopyError(f"the buffer protocol has no code for dtype {dtype}; use {hint}, or np.asarray(view), "
+        raise ZeroCopyError(f"the buffer protocol has no format for dtype {dtype}; use {hint}, or np.asarray(view), "
                             "which keeps the dtype")
     if flags & PyBUF_WRITABLE and d.flags & MV_READONLY:
         raise ReadOnlyError("buffer export: a writable buffer was asked of a read-only view")
@@ -254,7 +254,7 @@ cdef int fill_buffer(Py_buffer *buffer, mv_desc *d, bytes format, object dtype, 
     buffer.len = d.size * <int64_t>d.itemsize
     buffer.itemsize = d.itemsize
     buffer.readonly = (d.flags & MV_READONLY) != 0
-    buffer.ndim = d.ndim if flags & PyBUF_ND else 1  # without a shape: a row of bytes, as memoryview and bytes say
+    buffer.ndim = d.ndim if flags & PyBUF_ND else 1  # without a shape: a row of bytes, as memoryview and bytes do
     buffer.format = <char *>format if flags & PyBUF_FORMAT else NULL
     buffer.shape = <Py_ssize_t *>d.shape if flags & PyBUF_ND and d.ndim else NULL
     buffer.strides = <Py_ssize_t *>d.strides if asks(flags, PyBUF_STRIDES) and d.ndim else NULL
@@ -272,7 +272,7 @@ cdef tuple int64_tuple(const int64_t *values, int n):
 
 
 cdef tuple list_items(object values):
-    """The items that a list or tuple really has, whatever a subclass makes of its iterator."""
+    """Return the stored items of a list or tuple, whatever the iterator of a subclass yields."""
     return (<tuple>values)[:] if isinstance(values, tuple) else tuple((<list>values)[:])
 
 

@@ -1,4 +1,4 @@
-"""PointerTable: the addresses of many views side by side, for kernels that take any number of columns."""
+"""PointerTable: an array of the addresses of many views, for kernels that take any number of columns."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
@@ -26,20 +26,18 @@ cdef char *FORMAT = b"L"
 cdef class PointerTable:
     """PointerTable(objects, *, to="data", writable=False)
 
-    The addresses of many views side by side, for kernels that take any number of columns.
+    An array of the addresses of many views, for kernels that take any number of columns.
 
     The table starts on a cache line and exports itself as an array of uint64: a kernel takes it as `In[DType.uint64]`
-    or as a pointer, C code by its `address`. Every view stays in use, and so its memory in place, until the table is
-    released.
+    or as a pointer, C code by its `address`. Every view is held, with its memory in place, until the table is released.
 
     Parameters
     ----------
     objects : iterable of View or array-like
-        What is no view is opened with `view()`.
+        Objects other than views are opened with `view()`.
     to : {"data", "descriptors"}
-        "data": each pointer leads to the first element. Nothing else says what lies there, so that all views must be
-        C-contiguous, of one shape and one native dtype, and without masks. "descriptors": each leads to a `mv_desc`,
-        which says it all; any views do.
+        "data": each pointer leads to the first element. Nothing describes the memory, so all views must be C-contiguous,
+        of one shape and one native dtype, and without masks. "descriptors": each leads to a `mv_desc`; any views do.
     writable : bool
         Whether kernels may write through the pointers; then all views must be writable. With False they must not.
 
@@ -65,7 +63,7 @@ cdef class PointerTable:
 
     Notes
     -----
-    Views are let go in the reverse order in which they were entered. Thread safety: kernels may use one table in many
+    Views are released in reverse order. Thread safety: kernels may use one table in many
     threads at once; `release()` refuses while one does.
 
     Examples
@@ -123,7 +121,7 @@ cdef class PointerTable:
             k += 1
 
     def __dealloc__(self):
-        self.let_go()
+        self.release_views()
         PyMem_Free(self._memory)
 
     cdef int check(self, mv_desc *d, View column, Py_ssize_t k) except -1:
@@ -134,11 +132,11 @@ cdef class PointerTable:
         if self.to != "data":
             return 0
         if d.flags & MV_HAS_MASK:
-            raise MaskError(f"PointerTable: view {k} has a mask, of which a bare address says nothing; "
+            raise MaskError(f"PointerTable: view {k} has a mask, which a bare address cannot describe; "
                             "use to='descriptors'")
         if not d.flags & MV_C_CONTIGUOUS:
-            raise LayoutError(f"PointerTable: view {k} has strides {column.strides}, of which a bare address says "
-                              "nothing; use to='descriptors'")
+            raise LayoutError(f"PointerTable: view {k} has strides {column.strides}, which a bare address cannot "
+                              "describe; use to='descriptors'")
         if d.flags & MV_SWAPPED:
             raise DTypeError(f"PointerTable: view {k} is not in native byte order; use to='descriptors'")
         if k == 0:
@@ -151,7 +149,7 @@ cdef class PointerTable:
                              "use to='descriptors'")
         return 0
 
-    cdef void let_go(self) noexcept:
+    cdef void release_views(self) noexcept:
         cdef View column
         self._pointers = NULL
         while self._views:
@@ -193,7 +191,7 @@ cdef class PointerTable:
     def release(self):
         """release()
 
-        Lets the views go, the last one first. Using the table afterwards raises `ReleasedError`.
+        Release the views, the last one first. Using the table afterwards raises `ReleasedError`.
 
         Raises
         ------
@@ -203,14 +201,14 @@ cdef class PointerTable:
         if self._exports:
             raise ExportedError(f"release(): {self._exports} consumer(s) of this PointerTable still use it; drop them "
                                 "first")
-        self.let_go()
+        self.release_views()
 
     def __enter__(self):
         self.check_open()
         return self
 
     def __exit__(self, kind, error, traceback):
-        # A consumer that the traceback keeps alive must not replace the error that is on its way with one of ours.
+        # A consumer that the traceback keeps alive must not replace the propagating error with one of ours.
         if kind is None or self._exports == 0:
             self.release()
 
@@ -221,7 +219,7 @@ cdef class PointerTable:
         return f"<mojoview.PointerTable at {self.address:#x}: {len(self)} pointers to {self.to}{what}>"
 
     def __reduce_ex__(self, protocol):
-        raise ArgumentError("a PointerTable cannot be pickled or copied: its addresses mean something here only")
+        raise ArgumentError("a PointerTable cannot be pickled or copied: its addresses are valid in this process only")
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         self.check_open()

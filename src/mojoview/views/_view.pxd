@@ -9,7 +9,7 @@ cdef class View(Window):
     pass
 
 
-# For kernels: the descriptor, held until view_leave(). Raises ReleasedError.
+# Hold a view for a kernel and return its descriptor, valid until view_leave(). Raises ReleasedError.
 cdef inline mv_desc *view_enter(View self) except NULL:
     if self.desc is NULL:
         raise_released()

@@ -1,4 +1,4 @@
-"""View: a typed window on leased memory. Slicing, reshaping and casting make further windows on the same lease."""
+"""View: a typed window on leased memory. Slicing, reshaping and casting make more views on the same lease."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE
@@ -40,7 +40,7 @@ cdef object BYTE = np.dtype("u1")
 cdef class View(Window):
     """View()
 
-    A typed window on memory that somebody else owns; made by `mojoview.view()`.
+    A typed window on memory that another object owns; made by `mojoview.view()`.
 
     A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory,
     and the owner's buffer export, until the last view on it is released or dropped.
@@ -56,23 +56,23 @@ cdef class View(Window):
     readonly, contiguous, aligned, closed : bool
         `contiguous` means C order.
     device : str
-        "cpu", or for example "cuda:0": then only the address is of use here, and every host access raises
+        "cpu", or for example "cuda:0": then only the address can be used, and every host access raises
         `DeviceError`.
     masked : bool
         Whether elements may be missing.
     mask : View or None
-        bool, True where an element is missing. Of a bitmap it is a copy, made each time; of a byte mask it borrows.
+        bool, True for missing elements. For a bitmap a copy, made each time; for a byte mask a borrowed view.
     validity : Bits or None
-        The bitmap itself where the mask is one: 1 = valid.
+        The bitmap itself if the mask is one: 1 = valid.
     arrow_format : str or None
-        Arrow's format string of the items where it says more than the dtype (time zone, dates, decimals).
+        Arrow's format string of the items if it has more detail than the dtype (time zone, dates, decimals).
     owner : object
-        Whose memory it is.
+        The object that owns the memory.
 
     Notes
     -----
     Thread safety: reading attributes, slicing and kernels may run in many threads at once. `release()` refuses while a
-    consumer or a kernel uses the memory, so no thread loses it in the middle of a call.
+    consumer or a kernel uses the memory, so no thread loses it during a call.
 
     Examples
     --------
@@ -84,7 +84,7 @@ cdef class View(Window):
     array([3., 4., 5.])
     """
 
-    # -- its mask -----------------------------------------------------------------------------------------------------
+    # -- mask ---------------------------------------------------------------------------------------------------------
 
     @property
     def mask(self):
@@ -113,12 +113,12 @@ cdef class View(Window):
 
     @property
     def data(self):
-        """The same window without its mask."""
+        """The same elements without the mask."""
         cdef View other = alias_of(self)
         drop_mask(other)
         return other
 
-    # -- further windows on the same memory ---------------------------------------------------------------------------
+    # -- views on the same memory -------------------------------------------------------------------------------------
 
     def __getitem__(self, key):
         cdef View other
@@ -143,7 +143,7 @@ cdef class View(Window):
 
     def __iter__(self):
         if descriptor(self).ndim == 0:
-            raise ArgumentError("iteration: a view of 0 dimensions has no axis to go along")
+            raise ArgumentError("iteration: a view of 0 dimensions has no axis to iterate")
         return (self[i] for i in range(len(self)))
 
     @property
@@ -157,12 +157,12 @@ cdef class View(Window):
     def reshape(self, *shape):
         """reshape(*shape)
 
-        The same elements in C order with another shape, without a copy.
+        Return the same elements in C order with another shape, without a copy.
 
         Parameters
         ----------
         *shape : int or tuple of int
-            One of them may be -1 and is then computed.
+            One of them may be -1; it is computed.
 
         Returns
         -------
@@ -176,7 +176,7 @@ cdef class View(Window):
         ZeroCopyError
             The strides allow the shape only with a copy.
         MaskError
-            The view has a mask, whose strides are its own.
+            The view has a mask with strides of its own.
 
         Notes
         -----
@@ -196,19 +196,19 @@ cdef class View(Window):
     def to_series(self, *, index=None, name=None):
         """to_series(*, index=None, name=None)
 
-        A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`.
+        Make a pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`.
         """
         return resolve(TO_SERIES)(self, index=index, name=name)
 
     def cast(self, dtype):
         """cast(dtype)
 
-        The same bytes read as another dtype, as `numpy.ndarray.view` does.
+        Return the same bytes read as another dtype, as `numpy.ndarray.view` does.
 
         Parameters
         ----------
         dtype : dtype-like
-            Where the item size differs, the last axis must be contiguous and its bytes divide evenly.
+            If the item size differs, the last axis must be contiguous and its bytes must divide evenly.
 
         Returns
         -------
@@ -260,9 +260,9 @@ cdef class View(Window):
         cdef mv_desc *d = descriptor(self)
         check_exportable(self, "__array_interface__")
         descr = dtype_info(self._dtype).descr
-        if descr is None:  # an AttributeError: NumPy goes on to __array__, which needs no words for the dtype
-            raise ProtocolError(f"__array_interface__ has no words for dtype {self._dtype}; use np.asarray(view)")
-        # The consumer keeps this object, not the lease: from now on release() closes the view and leaves the memory.
+        if descr is None:  # an AttributeError: NumPy then tries __array__, which needs no description of the dtype
+            raise ProtocolError(f"__array_interface__ cannot describe dtype {self._dtype}; use np.asarray(view)")
+        # The consumer keeps this object, not the lease: from now on release() closes the view and keeps the memory.
         self._exposed = True
         return {"version": 3, "shape": int64_tuple(d.shape, d.ndim), "strides": int64_tuple(d.strides, d.ndim),
                 "typestr": self._dtype.str, "descr": descr[:],
@@ -271,7 +271,7 @@ cdef class View(Window):
     def __array__(self, dtype=None, *, copy=None):
         """__array__(dtype=None, *, copy=None)
 
-        An ndarray on the same memory, with exactly its dtype and strides; another dtype, or ``copy=True``, copies.
+        Return an ndarray on the same memory, with the same dtype and strides; another dtype, or ``copy=True``, copies.
         """
         check_exportable(self, "__array__")
         return converted(to_array(self), dtype, copy)
@@ -279,7 +279,7 @@ cdef class View(Window):
     @property
     def __cuda_array_interface__(self):
         if descriptor(self).flags & MV_DEVICE_MASK == 0:
-            raise ProtocolError("__cuda_array_interface__: the memory is the host's; use __array_interface__ or the "
+            raise ProtocolError("__cuda_array_interface__: expected device memory, got host memory; use __array_interface__ or the "
                                 "buffer protocol")
         self._exposed = True
         return resolve(CUDA_INTERFACE)(self, self._stream)
@@ -287,22 +287,22 @@ cdef class View(Window):
     def __dlpack_device__(self):
         """__dlpack_device__()
 
-        (device type, device id) in DLPack's numbering; (1, 0) is the host.
+        Return (device type, device id) in DLPack's numbering; (1, 0) is the host.
         """
         return device_of(descriptor(self))
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
 
-        The memory as a DLPack capsule, without a copy; `release()` refuses while a consumer holds it.
+        Export the memory as a DLPack capsule, without a copy; `release()` refuses while a consumer holds it.
 
         Parameters
         ----------
         stream : int, optional
             None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
         max_version : tuple of int, optional
-            What the consumer understands. From (1, 0) on the capsule is a versioned one, which can say that memory is
-            read-only.
+            Newest version that the consumer understands. From (1, 0) on the capsule is versioned and can mark the memory
+            as read-only.
         dl_device : tuple of int, optional
             Must be the memory's own.
         copy : bool, optional
@@ -317,11 +317,11 @@ cdef class View(Window):
         Raises
         ------
         ReadOnlyError
-            Read-only memory was asked for in an old capsule, which would drop the fact.
+            Read-only memory for a consumer of unversioned capsules, which cannot mark it.
         ZeroCopyError, LayoutError, MaskError
-            DLPack has no words for the dtype, byte order, strides or mask.
+            DLPack cannot describe the dtype, byte order, strides or mask.
         DeviceError, StreamError, ArgumentError
-            Another device, a stream that means nothing, arguments of the wrong type.
+            Another device, an invalid stream, arguments of the wrong type.
 
         Notes
         -----
@@ -340,30 +340,30 @@ cdef class View(Window):
     def __arrow_c_schema__(self):
         """__arrow_c_schema__()
 
-        The Arrow type of the view as a capsule; see `__arrow_c_array__`.
+        Export the Arrow type of the view as a capsule; see `__arrow_c_array__`.
         """
         return resolve(ARROW_SCHEMA)(self)
 
     def __arrow_c_array__(self, requested_schema=None):
         """__arrow_c_array__(requested_schema=None)
 
-        The memory as a pair of Arrow capsules (schema, array), without a copy of the values.
+        Export the memory as a pair of Arrow capsules (schema, array), without a copy of the values.
 
         Parameters
         ----------
         requested_schema : capsule, optional
-            Only one wish is known: booleans as bits, which copies.
+            Only one request is supported: booleans as bits, which copies.
 
         Returns
         -------
         tuple of capsule
             Borrow the memory and hold the view until the consumer releases the array. More than one dimension becomes
-            fixed-size lists. A byte mask, and NaT among datetimes, are repeated as a fresh bitmap; a bitmap is shared.
+            fixed-size lists. A byte mask, and NaT of datetimes, become a fresh bitmap; a bitmap is shared.
 
         Raises
         ------
         ZeroCopyError, LayoutError, MaskError, ShapeError, DeviceError
-            Arrow has no words for the dtype, byte order, strides, mask or 0 dimensions; device memory.
+            Arrow cannot describe the dtype, byte order, strides, mask or 0 dimensions; device memory.
 
         Notes
         -----
@@ -375,7 +375,7 @@ cdef class View(Window):
     def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
         """__arrow_c_device_array__(requested_schema=None, **kwargs)
 
-        As `__arrow_c_array__`, in the structure that names the device: the host.
+        Export as `__arrow_c_array__` does, in the structure that names the device: the host.
         """
         return resolve(ARROW_DEVICE_ARRAY)(self, requested_schema, kwargs)
 
@@ -384,7 +384,7 @@ cdef class View(Window):
 
 cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, const int64_t *strides, object dtype,
                     bint readonly):
-    """A view on memory whose extents the caller has validated."""
+    """Make a view on memory whose extents the caller has validated."""
     cdef View self = View.__new__(View)
     cdef mv_desc *d = open_store(self)
     cdef int k
@@ -406,14 +406,14 @@ cdef View make_view(Lease lease, void *data, int ndim, const int64_t *shape, con
 
 
 cdef View alias_of(View parent):
-    """A second view on the same lease, ready to be narrowed."""
+    """Make a second view on the same lease; the caller changes its geometry."""
     cdef View self = View.__new__(View)
     copy_fields(self, parent)
     return self
 
 
 cdef object to_array(View self):
-    """An ndarray on the view's memory, through the region's bytes where no protocol has words for the dtype."""
+    """Return an ndarray on the view's memory, through raw bytes if no protocol can describe the dtype."""
     cdef int64_t low = 0, high = 0
     if self._format is not None:
         array = np.asarray(self)
@@ -428,12 +428,12 @@ cdef object to_array(View self):
     d.strides[0] = 1
     set_dtype(region, BYTE)
     derive_flags(region)
-    region._exposed = True  # np.ndarray keeps the object and not the export: to release it must not free the memory
+    region._exposed = True  # np.ndarray keeps the object, not the export: releasing it must not free the memory
     return np.ndarray(shape, self._dtype, buffer=region, offset=-low, strides=strides)
 
 
 cdef View duplicate(View source):
-    """A writable copy; also of items that NumPy has no name for, whose codes it keeps."""
+    """Make a writable copy that keeps the codes of items for which NumPy has no dtype."""
     cdef int64_t shape[8]
     cdef int64_t strides[8]
     cdef int k
@@ -453,12 +453,12 @@ cdef View duplicate(View source):
 # -- elements and fields ----------------------------------------------------------------------------------------------
 
 cdef bint is_partial(object key):
-    """Whether an index asks for a window even where no dimension is left: v[...] does."""
+    """True for an index that selects a view even if no dimension is left, as v[...] does."""
     return key is Ellipsis or (isinstance(key, tuple) and any([part is Ellipsis for part in <tuple>key]))
 
 
 cdef object scalar(View self):
-    """The element of a 0-d view as NumPy's scalar; None where it is missing."""
+    """Return the element of a 0-d view as a NumPy scalar; None if it is missing."""
     check_host(self, "element access")
     if self.desc.flags & MV_HAS_MASK:
         if self.desc.flags & MV_MASK_BITS:
@@ -471,7 +471,7 @@ cdef object scalar(View self):
 
 
 cdef View field(View self, object name):
-    """A field of a record view, or several of them as a narrower record."""
+    """Make a view of a field of a record view, or of several as a narrower record."""
     cdef View other = alias_of(self)
     dtype, offset = field_of(other._dtype, name)
     if other.desc.size:

@@ -1,4 +1,4 @@
-"""`view()`: the common case at once, all others through `open`. Compiled, since a Python function pays for keywords."""
+"""`view()`: the fast path for ndarrays; everything else goes to `dispatch`. Compiled, as Python keywords are slow."""
 
 import numpy as np
 
@@ -11,19 +11,18 @@ cdef type ndarray = np.ndarray
 def view(obj, *, writable=False, copy="never"):
     """view(obj, *, writable=False, copy="never")
 
-    A zero-copy view of an object's memory.
+    Open a zero-copy view of an object's memory.
 
     Parameters
     ----------
     obj : array-like
         ndarray (also masked), View, anything with the buffer protocol, `__array_interface__`, Arrow's PyCapsule
         interface, DLPack or `__cuda_array_interface__`, or an object with a `mojo` accessor (pandas Series, Index and
-        extension arrays). What is missing stays missing: the view has its mask.
-        At most 8 dimensions.
+        extension arrays). Missing elements stay missing: the view has a mask. At most 8 dimensions.
     writable : bool
-        Whether the view may write. Needs writable memory in which no element is reached twice.
+        Whether the view may write. Needs writable memory without overlapping elements.
     copy : {"never", "if_needed", "always"}
-        "never" refuses where the memory cannot be shared; "if_needed" copies then; "always" copies.
+        "never" refuses if the memory cannot be shared; "if_needed" copies then; "always" copies.
 
     Returns
     -------
@@ -35,9 +34,9 @@ def view(obj, *, writable=False, copy="never"):
     Raises
     ------
     ZeroCopyError
-        The memory cannot be shared; the message says why, and what helps.
+        The memory cannot be shared; the message gives the reason and the remedy.
     ReadOnlyError, LayoutError
-        ``writable=True`` on read-only memory; on memory where elements overlap (stride 0).
+        ``writable=True`` on read-only memory; on memory with overlapping elements (stride 0).
     DTypeError
         Items are references (object, variable-width strings).
     InterfaceError, ShapeError, ArgumentError

@@ -10,13 +10,13 @@ cdef class Window:
     cdef Lease _lease                # keeps the memory alive and pinned; shared with the views cut from this one
     cdef Lease _mask_lease           # the same for the mask
     cdef object _dtype               # NumPy dtype
-    cdef bytes _format               # PEP 3118 format that our own exports point to; None where there is none
+    cdef bytes _format               # PEP 3118 format that our own exports point to; None if the dtype has none
     cdef int _alignment              # of the dtype, in bytes
-    cdef object _pin                 # whatever else has to live as long (pandas' Copy-on-Write reference)
-    cdef Py_ssize_t _exports         # consumers of our buffer and kernels on it: while there are any, no release()
-    cdef object _arrow               # Arrow's format of the items where it says more than the dtype (zones); or None
+    cdef object _pin                 # any other object that must live as long (pandas' Copy-on-Write reference)
+    cdef Py_ssize_t _exports         # consumers of our buffer and running kernels: while there are any, release() refuses
+    cdef object _arrow               # Arrow's format of the items if it has more detail than the dtype (time zones); or None
     cdef object _stream              # device stream on which the memory may still be written; or None
-    cdef bint _exposed               # the address went out through __array_interface__: the memory stays until we die
+    cdef bint _exposed               # the address was exported by __array_interface__: the memory stays until the view is gone
     cdef object __weakref__
 
 
@@ -36,7 +36,7 @@ cdef inline mv_desc *descriptor(Window self) except NULL:
 
 
 cdef inline mv_desc *open_store(Window self) noexcept:
-    """Points `desc` at the aligned part of the object's own storage."""
+    """Point `desc` at the aligned part of the object's own storage."""
     cdef uintptr_t address = (<uintptr_t>self._store + 63) & ~<uintptr_t>63
     self.desc = <mv_desc *>address
     return self.desc

@@ -1,4 +1,4 @@
-"""Window: what a view is made of - the descriptor and what keeps its memory alive - and what can be asked of it."""
+"""Window, the base of View: the descriptor, the leases that keep its memory alive, attributes and lifetime."""
 
 cimport cython
 from libc.stdint cimport int64_t, uintptr_t
@@ -20,7 +20,7 @@ cdef extern from "views/layout.h" nogil:
 
 cdef dict known_dtypes = _KNOWN
 
-# DLPack's device types that have a name of their own
+# names of DLPack's device types
 cdef dict DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext", 14: "oneapi", 15: "webgpu"}
 
 
@@ -33,7 +33,7 @@ cdef int raise_released() except -1:
 cdef class Window:
     """Window()
 
-    The part of `View` that needs no further views: attributes and lifetime.
+    The part of `View` that makes no other views: attributes and lifetime.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -44,7 +44,7 @@ cdef class Window:
     def __init__(self):
         raise ArgumentError("View() is not called by hand: use mojoview.view(obj) or mojoview.from_ptr(...)")
 
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- attributes ---------------------------------------------------------------------------------------------------
 
     @property
     def ptr(self):
@@ -131,12 +131,12 @@ cdef class Window:
         from mojoview.views.repr import html
         return html(self)
 
-    # -- how long it lives -------------------------------------------------------------------------------------------
+    # -- lifetime ----------------------------------------------------------------------------------------------------
 
     def release(self):
         """release()
 
-        Lets go of the memory now. Using the view afterwards raises `ReleasedError`; views cut from it go on.
+        Release the memory now. Using the view afterwards raises `ReleasedError`; views derived from it remain open.
 
         Raises
         ------
@@ -145,8 +145,8 @@ cdef class Window:
 
         Notes
         -----
-        Thread safety: any thread; of several only one lets go. Memory whose address went out through
-        `__array_interface__` stays until the view itself is gone, since nobody can say when its consumer is done.
+        Thread safety: any thread; of several only one releases. Memory whose address was exported by
+        `__array_interface__` stays until the view itself is gone, since that protocol has no release.
 
         Examples
         --------
@@ -171,19 +171,19 @@ cdef class Window:
         return self
 
     def __exit__(self, kind, error, traceback):
-        # A consumer that the traceback keeps alive must not replace the error that is on its way with one of ours.
+        # A consumer that the traceback keeps alive must not replace the propagating error with one of ours.
         if kind is None or self._exports == 0:
             self.release()
 
     def __reduce_ex__(self, protocol):
-        raise ArgumentError("a View cannot be pickled or copied: its memory belongs to somebody else; "
+        raise ArgumentError("a View cannot be pickled or copied: its memory belongs to another object; "
                             "use np.array(view) for a copy")
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
 
 cdef int set_dtype(Window self, object dtype) except -1:
-    """Gives the items another dtype; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set."""
+    """Set the dtype of the items; a sub-array dtype becomes dimensions, as in NumPy. The shape must be set before."""
     cdef mv_desc *d = self.desc
     cdef int code, bits, logical, alignment
     cdef unsigned int itemsize
@@ -226,14 +226,14 @@ cdef int set_sub_array(Window self, object base, tuple sizes) except -1:
 
 
 cdef int derive_flags(Window self) except -1:
-    """Derives what follows from shape, strides and address; the caller has checked that the extents fit."""
+    """Derive size and flags from shape, strides and address; the caller has checked that the extents fit."""
     if mv_desc_derive(self.desc, self._alignment) < 0:
         raise ShapeError(f"shape {self.shape} of {self._dtype}: more bytes than an address space holds")
     return 0
 
 
 cdef int copy_fields(Window self, Window source) except -1:
-    cdef mv_desc *d = descriptor(source)  # read now: the allocation before may have run a finalizer that released it
+    cdef mv_desc *d = descriptor(source)  # read late: the allocation may have run a finalizer that released it
     open_store(self)[0] = d[0]
     self._lease = source._lease
     self._mask_lease = source._mask_lease
@@ -254,7 +254,7 @@ cdef void drop_mask(Window self) noexcept:
     self._mask_lease = None
 
 
-# -- what stands in the way -------------------------------------------------------------------------------------------
+# -- checks -----------------------------------------------------------------------------------------------------------
 
 cdef int check_host(Window self, str operation) except -1:
     if descriptor(self).flags & MV_DEVICE_MASK:

@@ -1,4 +1,4 @@
-"""What NumPy does for a view, with errors of our tree."""
+"""NumPy operations on the memory of views, with errors of the package's tree."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def assign(array: NDArray[Any], key: Any, value: Any) -> None:
-    """``array[key] = value``.
+    """Assign ``array[key] = value``.
 
     Raises
     ------
     IndexingError, RangeError, ArgumentError
-        The index is out of range; a number does not fit; anything else that NumPy, or the value itself, objects to.
+        The index is out of range; a number does not fit; any other error of NumPy or of the value.
     """
     try:
         array[key] = value
@@ -48,18 +48,18 @@ def assign(array: NDArray[Any], key: Any, value: Any) -> None:
 
 
 def converted(array: NDArray[Any], dtype: Any, copy: bool | None) -> NDArray[Any]:
-    """The array as `__array__` owes it: itself where dtype and `copy` allow it.
+    """Return the array that `__array__` must return: the array itself if dtype and `copy` allow it.
 
     Raises
     ------
     ZeroCopyError
         ``copy=False`` and another dtype.
     DTypeError, ArgumentError
-        No dtype; one to which the values do not convert.
+        Not a dtype; a dtype to which the values do not convert.
     """
     wanted = array.dtype if dtype is None else as_dtype(dtype, "__array__")
     if copy is False and wanted != array.dtype:
-        raise ZeroCopyError(f"__array__(copy=False): to make {wanted} of {array.dtype} needs a copy")
+        raise ZeroCopyError(f"__array__(copy=False): converting {array.dtype} to {wanted} needs a copy")
     try:
         return array.astype(wanted, copy=bool(copy))
     except Exception as error:

@@ -1,4 +1,4 @@
-/* Runs of bits, LSB first, as Arrow and the descriptor's bitmaps keep them. `start` counts bits. */
+/* Runs of bits, least significant first, as in Arrow and the descriptor's bitmaps. `start` counts bits. */
 #ifndef MOJOVIEW_BITS_H
 #define MOJOVIEW_BITS_H
 
@@ -8,7 +8,7 @@
 
 static inline int mv_bit(const uint8_t *bits, int64_t at) { return bits[at >> 3] >> (at & 7) & 1; }
 
-/* One byte a bit; `flip` is 0 or 1. */
+/* Copy each bit to a byte; `flip` is 0 or 1. */
 static inline void mv_bits_unpack(const uint8_t *bits, int64_t start, int64_t n, int flip, uint8_t *out) {
     int64_t i = 0;
     for (; i < n && ((start + i) & 7); i++)
@@ -22,7 +22,7 @@ static inline void mv_bits_unpack(const uint8_t *bits, int64_t start, int64_t n,
         out[i] = (uint8_t)(mv_bit(bits, start + i) ^ flip);
 }
 
-/* Ones among n bits. */
+/* Count the ones among n bits. */
 static inline int64_t mv_bits_count(const uint8_t *bits, int64_t start, int64_t n) {
     int64_t i = 0, count = 0;
     for (; i < n && ((start + i) & 7); i++)
@@ -37,7 +37,7 @@ static inline int64_t mv_bits_count(const uint8_t *bits, int64_t start, int64_t 
     return count;
 }
 
-/* Packs "nonzero" of n bytes, `step` apart, from bit 0 on; a bit is set where (byte != 0) != flip. Returns the ones. */
+/* Pack n bytes, `step` apart, from bit 0; a bit is set if (byte != 0) != flip. Returns the number of ones. */
 static inline int64_t mv_bits_pack(const uint8_t *bytes, int64_t step, int64_t n, int flip, uint8_t *out) {
     int64_t count = 0;
     memset(out, 0, (size_t)((n + 7) / 8));
@@ -49,14 +49,14 @@ static inline int64_t mv_bits_pack(const uint8_t *bytes, int64_t step, int64_t n
     return count;
 }
 
-/* Datetimes keep "missing" as the smallest value; they may lie at any address. */
+/* NaT is the smallest value of a datetime; the address need not be aligned. */
 static inline int mv_is_nat(const char *values, int64_t at) {
     int64_t value;
     memcpy(&value, values + 8 * at, 8);
     return value == INT64_MIN;
 }
 
-/* Validity of a 1-D mask, or of contiguous datetimes (`nat`), or of both, as a fresh bitmap. Returns the valid ones. */
+/* Write the validity of a 1-D mask, of contiguous datetimes (`nat`), or of both as a bitmap. Returns the valid count. */
 static inline int64_t mv_validity(const mv_desc *d, int nat, uint8_t *out) {
     int64_t count = 0;
     const uint8_t *mask = d->flags & MV_MASK_BITS ? d->mask : d->mask + d->mask_offset / 8;

@@ -1,4 +1,4 @@
-"""`__cuda_array_interface__` version 3, both ways. Device memory is described here, never touched."""
+"""Import and export of `__cuda_array_interface__` version 3. Device memory is described, never accessed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["from_cuda_interface", "interface_of"]
 
 _PROTOCOL = "__cuda_array_interface__"
 _CUDA = 2  # DLPack's device type
-_BITS = "<t1"  # what libraries that keep bitmaps write as the typestr of a mask: least significant bit first, 1 = valid
+_BITS = "<t1"  # the typestr of a mask in libraries with bitmaps: least significant bit first, 1 = valid
 
 
 def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
-    """A view on the device memory that an exporter's `__cuda_array_interface__` describes.
+    """Open a view on the device memory that an exporter's `__cuda_array_interface__` describes.
 
     Parameters
     ----------
@@ -32,17 +32,16 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
     -------
     View
         Borrows the memory; its `device` is "cuda:N", where N comes from `__dlpack_device__` if the exporter has it,
-        else 0. The stream, where one is stated, goes on to whoever takes the memory from the view: the view waits for
-        nothing.
+        else 0. A stream of the description is passed on to consumers of the view; the view itself does not wait.
 
     Raises
     ------
     InterfaceError, ArgumentError, ShapeError, DTypeError, ReadOnlyError
         As for `__array_interface__`.
     StreamError
-        Stream 0, or what is no stream.
+        Stream 0, or not a stream.
     MaskError
-        A byte mask: its sense (nonzero = valid) is the opposite of the descriptor's, and turning it round would take a
+        A byte mask: its meaning (nonzero = valid) is the opposite of the descriptor's, and inverting it would take a
         device kernel. A bitmap (typestr ``<t1``) is kept.
 
     Notes
@@ -67,7 +66,7 @@ def from_cuda_interface(owner: object, interface: Any, writable: bool) -> View:
 
 
 def interface_of(view: View, stream: int | None) -> dict[str, Any]:
-    """The description of a view on device memory, for `View.__cuda_array_interface__`."""
+    """Describe a view on device memory, for `View.__cuda_array_interface__`."""
     dtype = view.dtype
     described: dict[str, Any] = {
         "version": 3,

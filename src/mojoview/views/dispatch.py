@@ -1,4 +1,4 @@
-"""What `view()` does, and `from_ptr()`: the first protocol that fits, and never a copy unless it was asked for."""
+"""Choice of the protocol for `view()`, and `from_ptr()`. Never copies unless requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["from_ptr", "open_slow"]
 
 
 def open_slow(obj: Any, writable: Any, copy: Any) -> View:
-    """`view()` of whatever is no plain ndarray to be shared for reading; see there."""
+    """Open everything but a plain ndarray shared read-only: the slow path of `view()`."""
     if type(writable) is not bool:
         writable = _flag("view(writable=...)", writable)
     if not isinstance(copy, str) or copy not in ("never", "if_needed", "always"):
@@ -68,7 +68,7 @@ def from_ptr(
     owner: object,
     readonly: bool = True,
 ) -> View:
-    """A view on memory at an address, for native authors.
+    """Open a view on memory at an address, for native authors.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def from_ptr(
     strides : tuple of int, optional
         Bytes; C order when absent.
     owner : object
-        Keeps the memory valid as long as it lives; the view holds it. None is refused: an address that nobody keeps
-        dangles.
+        Keeps the memory valid as long as it lives; the view holds it. None is refused, since an address without an
+        owner dangles.
     readonly : bool
 
     Returns
     -------
     View
-        Borrows the memory. mojoview cannot verify that it is there.
+        Borrows the memory. mojoview cannot verify that it is mapped.
 
     Raises
     ------
@@ -131,17 +131,17 @@ def _share(obj: Any, writable: bool) -> View:
     if protocol == "dlpack":
         return from_dlpack(obj, writable)
     try:
-        if isinstance(obj, np.generic):  # datetimes would say bytes; a scalar states its dtype, as an array does
+        if isinstance(obj, np.generic):  # buffers of datetimes are bytes; a scalar has its dtype, as an array does
             return from_region(obj, obj, 0, (), None, obj.dtype, writable)
         return from_buffer(obj, writable)
     except MojoViewError:
         raise
-    except Exception as error:  # the exporter's own words, whatever they are, or no exporter at all
-        refusal = error.with_traceback(None)  # it would hold this frame, and so `obj`
+    except Exception as error:  # any error of the exporter, or not an exporter at all
+        refusal = error.with_traceback(None)  # the traceback would hold this frame, and so `obj`
     interface = _interface_of(obj)
     if interface is not None:
         return from_interface(obj, interface, writable)
-    if hasattr(type(obj), "__dlpack__"):  # where the buffer said no
+    if hasattr(type(obj), "__dlpack__"):  # the buffer was refused
         return from_dlpack(obj, writable)
     interface = _interface_of(obj, "__cuda_array_interface__")
     if interface is not None:
@@ -151,7 +151,7 @@ def _share(obj: Any, writable: bool) -> View:
 
 def _interface_of(obj: Any, protocol: str = "__array_interface__") -> Any:
     if isinstance(obj, np.generic):
-        return None  # NumPy's scalars describe a copy of themselves that is gone by the time one reads it
+        return None  # NumPy's scalars describe a temporary copy of themselves, which is freed before it can be read
     try:
         return getattr(obj, protocol, None)
     except Exception as error:
@@ -166,7 +166,7 @@ def _share_pandas(obj: Any, writable: bool, copy: str) -> View:
         raise ReadOnlyError(f"view({name}, writable=True): pandas memory is shared; use df.mojo.lease() or assign()")
     try:
         view = obj.mojo.view(copy=copy)
-    except MaskError:  # as with masked arrays, the mask comes along where something is missing
+    except MaskError:  # as for masked arrays: with a mask if elements are missing
         view = obj.mojo.view(copy=copy, na="mask")
     if not isinstance(view, View):
         raise ArgumentError(
@@ -199,17 +199,17 @@ def _duplicate(obj: Any, writable: bool) -> View:
         try:
             shared = _share(obj, False)
         except (ZeroCopyError, ArgumentError):
-            if _interface_of(obj) is not None:  # one that was found wanting; NumPy would believe it
+            if _interface_of(obj) is not None:  # its interface is invalid; NumPy would trust it
                 raise
-        else:  # not through NumPy, which turns integers with nulls into floats
+        else:  # not through NumPy, which converts integers with nulls to floats
             return _duplicate(shared if isinstance(shared, View) else in_place(shared), writable)
     try:
         array = np.asarray(obj)
     except MojoViewError:
         raise
     except Exception as error:
-        raise ArgumentError(f"view({type(obj).__name__}): NumPy makes no array of it ({error})") from error
-    dtype_info(array.dtype)  # refuses references in our own words
+        raise ArgumentError(f"view({type(obj).__name__}): NumPy cannot make an array of it ({error})") from error
+    dtype_info(array.dtype)  # refuses references with our own error
     return from_array(aligned_copy(array), writable)
 
 

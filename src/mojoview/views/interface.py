@@ -1,4 +1,4 @@
-"""`__array_interface__` version 3, read with suspicion: a description is checked before a byte of it is believed."""
+"""Import of `__array_interface__` version 3: every description is checked before the memory is used."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ __all__ = ["from_interface"]
 
 
 def from_interface(owner: object, interface: Any, writable: bool, protocol: str = "__array_interface__") -> View:
-    """A view on what an exporter's `__array_interface__` describes.
+    """Open a view on the memory that an exporter's `__array_interface__` describes.
 
     Parameters
     ----------
     owner : object
         Exporter; kept alive by the view.
     interface : dict
-        Its description. Where `data` is a buffer object (or absent: then the exporter's own buffer is meant), the
-        extents must lie inside that buffer. Where it is an address, there is nothing to compare with and the exporter
-        is trusted.
+        Its description. If `data` is a buffer object (or absent: then the exporter's own buffer is used), the extents
+        must lie inside that buffer. An address cannot be checked, and the exporter is trusted.
     writable : bool
     protocol : str
         Name of the attribute, for messages.
@@ -39,8 +38,8 @@ def from_interface(owner: object, interface: Any, writable: bool, protocol: str 
     InterfaceError
         A required entry is missing, or the entries contradict each other or the buffer's size.
     ArgumentError, DTypeError, ShapeError, ReadOnlyError, MaskError
-        Entries of the wrong type; items that are references; more than 8 dimensions; writing asked of read-only
-        memory; a mask.
+        Entries of the wrong type; items that are references; more than 8 dimensions; writing requested on
+        read-only memory; a mask.
 
     Notes
     -----
@@ -51,7 +50,7 @@ def from_interface(owner: object, interface: Any, writable: bool, protocol: str 
         return _read(owner, interface, writable)
     except MojoViewError as error:
         raise type(error)(f"{name}: {error}") from error
-    except Exception as error:  # entries are objects of any kind, and whatever they raise is theirs
+    except Exception as error:  # entries are arbitrary objects that may raise anything
         raise InterfaceError(f"{name}: {type(error).__name__}: {error}") from error
 
 
@@ -64,7 +63,7 @@ def _read(owner: object, interface: Any, writable: bool) -> View:
     if interface.get("version", 3) != 3:
         raise InterfaceError(f"expected version 3, got {interface['version']!r}")
     if interface.get("mask") is not None:
-        raise MaskError("a mask is stated, which has no agreed meaning there")
+        raise MaskError("expected no mask, which has no agreed meaning in this protocol")
     dtype = _dtype(interface["typestr"], interface.get("descr"))
     shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
     if not isinstance(data, tuple):
@@ -88,5 +87,5 @@ def _dtype(typestr: Any, descr: Any) -> np.dtype[Any]:
         if record.itemsize != dtype.itemsize:
             raise InterfaceError(f"descr has items of {record.itemsize} bytes, typestr of {dtype.itemsize}")
         dtype = record
-    dtype_info(dtype)  # refuses references before an address of theirs is formed
+    dtype_info(dtype)  # refuses references before an address is formed
     return dtype

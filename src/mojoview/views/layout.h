@@ -7,19 +7,19 @@
 
 #include "../memory/abi.h"
 
-/* Number of elements; -1 where the number of bytes does not fit an int64. */
+/* Return the number of elements; -1 if the number of bytes does not fit an int64. */
 static inline int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize) {
     int64_t size = 1, bytes = itemsize > 0 ? itemsize : 1;
     for (int k = 0; k < ndim; k++)
         if (shape[k] == 0)
-            return 0; /* however large the other dimensions are */
+            return 0; /* whatever the other dimensions */
     for (int k = 0; k < ndim; k++)
         if (__builtin_mul_overflow(size, shape[k], &size) || __builtin_mul_overflow(bytes, shape[k], &bytes))
             return -1;
     return size;
 }
 
-/* Byte offsets of the first and of one past the last byte, relative to element [0, ..., 0]. False on overflow. */
+/* Compute the byte offsets of the first and of one past the last byte, relative to element [0, ..., 0]. False on overflow. */
 static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low,
                              int64_t *high) {
     int64_t lo = 0, hi = itemsize;
@@ -40,7 +40,7 @@ static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *stri
 }
 
 static inline void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides) {
-    uint64_t step = (uint64_t)itemsize; /* wraps only where another dimension is 0, and then it is never used */
+    uint64_t step = (uint64_t)itemsize; /* wraps only if another dimension is 0, and then it is never used */
     for (int k = ndim - 1; k >= 0; k--) {
         strides[k] = (int64_t)step;
         step *= (uint64_t)(shape[k] > 0 ? shape[k] : 1);
@@ -64,7 +64,7 @@ static inline bool mv_is_contiguous(int ndim, const int64_t *shape, const int64_
     return true;
 }
 
-/* Whether two elements may share bytes. Never false where they do; may be true for exotic strides where they do not. */
+/* Return whether two elements may share bytes. Never false if they do; may be true for unusual strides if they do not. */
 static inline bool mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize) {
     int order[MV_MAX_NDIM], n = 0;
     uint64_t reach = (uint64_t)itemsize;
@@ -93,7 +93,7 @@ static inline bool mv_may_self_overlap(int ndim, const int64_t *shape, const int
     return false;
 }
 
-/* Derives size, element strides and flags from shape, strides, item size and address. -1 where the size overflows. */
+/* Derive size, element strides and flags from shape, strides, item size and address. -1 if the size overflows. */
 static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     const uint64_t derived = MV_C_CONTIGUOUS | MV_F_CONTIGUOUS | MV_ALIGNED | MV_BYTE_STRIDES;
     int64_t item = (int64_t)d->itemsize;
@@ -124,8 +124,8 @@ static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     return 0;
 }
 
-/* Strides of `d` (whose flags are derived) under another C-order shape of the same size; false where that needs a copy.
- * Dimensions of both shapes are matched in groups of equal size; inside a group the old axes must be mergeable. */
+/* Compute the strides of `d` (whose flags are derived) for another C-order shape of the same size; false if that needs a
+ * copy. Dimensions of both shapes are matched in groups of equal size; inside a group the old axes must be mergeable. */
 static inline bool mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides) {
     int64_t old_shape[MV_MAX_NDIM], old_strides[MV_MAX_NDIM];
     int old_ndim = 0;

@@ -1,4 +1,4 @@
-"""Mapped files: windows on them, and the check that the file is still as long as its mapping."""
+"""Views on mapped files, and the check that a file is still as long as its mapping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def map_file(
     offset: int = 0,
     writable: bool = False,
 ) -> View:
-    """A view on a part of a file, which the system reads page by page when it is used.
+    """Open a view on a part of a file, which the system reads page by page on access.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def map_file(
         A regular file that exists.
     dtype : dtype-like
     shape : int or tuple of int, optional
-        C order. None takes all that follows the offset, in one dimension.
+        C order. None takes everything after the offset, in one dimension.
     offset : int
         Bytes before the first element; a multiple of the dtype's alignment.
     writable : bool
@@ -47,19 +47,19 @@ def map_file(
     Raises
     ------
     InterfaceError
-        The file does not hold so many bytes, or they do not divide into items.
+        The file has too few bytes, or they do not divide into items.
     AlignmentError
-        The offset is no multiple of the dtype's alignment.
+        The offset is not a multiple of the dtype's alignment.
     MappingError
         The file cannot be opened or mapped; an `OSError` with its `errno`.
     ArgumentError, DTypeError, ShapeError
-        Arguments of the wrong type, no regular file; items that are references or empty; more than 8 dimensions.
+        Arguments of the wrong type, not a regular file; items that are references or empty; more than 8 dimensions.
 
     Notes
     -----
     The length is compared with the file's when it is mapped, and again when `view()` opens a `numpy.memmap` or an
-    `mmap.mmap`. Nothing protects from who cuts the file short afterwards: the pages beyond its new end are gone, and
-    touching them ends the process with SIGBUS. Replace files that others may have mapped (write a new one, then
+    `mmap.mmap`. Nothing protects against truncation afterwards: the pages beyond the new end are gone, and accessing
+    them ends the process with SIGBUS. Replace files that others may have mapped (write a new one, then
     `os.replace`) instead of truncating them. Thread safety: any thread.
 
     Examples
@@ -93,7 +93,7 @@ def map_file(
                 f"map_file({name!r}): shape {sizes} of {items} at offset {start} needs {start + length} bytes, the "
                 f"file holds {status.st_size}"
             )
-        if length == 0:  # the system maps no empty range
+        if length == 0:  # an empty range cannot be mapped
             empty = bytearray()
             return from_region(empty, empty, 0, sizes, None, items, writable)
         page = start - start % mmap.ALLOCATIONGRANULARITY
@@ -104,22 +104,22 @@ def map_file(
 
 
 def check_mapping(obj: Any) -> None:
-    """Refuses an `mmap.mmap` or `numpy.memmap` whose file was cut short since: reading it would end the process.
+    """Refuse an `mmap.mmap` or `numpy.memmap` whose file was truncated: reading it would end the process.
 
     Raises
     ------
     InterfaceError
-        The file is shorter than its mapping. Of a bare `mmap.mmap` the offset is unknown and taken for 0.
+        The file is shorter than its mapping. The offset of a bare `mmap.mmap` is unknown and taken as 0.
     """
     mapping, begin = obj, 0
     if isinstance(obj, np.memmap):
         mapping, offset = obj._mmap, obj.offset  # type: ignore[attr-defined, unused-ignore]
         begin = offset - offset % mmap.ALLOCATIONGRANULARITY if isinstance(offset, int) else 0
     if not isinstance(mapping, mmap.mmap):
-        return  # a copy of a memmap has left its file
+        return  # a copy of a memmap, no longer mapped
     try:
         needed, there = begin + len(mapping), mapping.size()
-    except (OSError, ValueError):  # an anonymous map, or a closed one, of which the buffer will speak
+    except (OSError, ValueError):  # an anonymous map; or a closed one, which fails at its buffer
         return
     if there < needed:
         raise InterfaceError(
@@ -129,7 +129,7 @@ def check_mapping(obj: Any) -> None:
 
 
 def _whole(value: Any, what: str) -> int:
-    """A count that is no bool and not negative."""
+    """Return a nonnegative integer; a bool is refused."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -152,13 +152,13 @@ def _sizes(shape: Any, items: np.dtype[Any], start: int, size: int, name: str) -
 
 
 def _opened(path: Any, writable: bool) -> tuple[int, str]:
-    """A descriptor of the file. Without O_NONBLOCK to open a pipe would wait for its writer."""
+    """Open the file. Without O_NONBLOCK, opening a pipe would wait for its writer."""
     try:
         name = os.fsdecode(path)
         return os.open(name, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK), name
     except OSError as error:
         raise MappingError(error.errno, f"map_file: {error.strerror}", str(path)) from error
-    except (TypeError, ValueError) as error:  # no path at all, or a zero byte in it
+    except (TypeError, ValueError) as error:  # not a path, or a zero byte in it
         raise ArgumentError(f"map_file: expected a path, got {type(path).__name__} ({error})") from error
 
 
@@ -168,5 +168,5 @@ def _map(file: int, length: int, offset: int, writable: bool, name: str) -> mmap
         return mmap.mmap(file, length, access=access, offset=offset)
     except OSError as error:
         raise MappingError(error.errno, f"map_file: {error.strerror}", name) from error
-    except (ValueError, OverflowError) as error:  # the file has become shorter since we looked
+    except (ValueError, OverflowError) as error:  # the file was truncated since fstat()
         raise InterfaceError(f"map_file({name!r}): {error}") from error

@@ -1,4 +1,4 @@
-/* Regions: the bytes that a strided array reaches, and whether two of them share one. Nothing is read from memory. */
+/* Regions: the bytes that a strided array reaches, and whether two regions overlap. Nothing is read from memory. */
 #ifndef MOJOVIEW_REGION_H
 #define MOJOVIEW_REGION_H
 
@@ -15,10 +15,10 @@ typedef struct mv_region {
     int64_t strides[MV_MAX_NDIM];
 } mv_region;
 
-/* Beyond so many steps two regions count as sharing. Axes that nest, as those of slices and columns do, need a few. */
+/* Beyond this number of steps two regions count as overlapping. Nested axes, as of slices and columns, need a few. */
 #define MV_REGION_STEPS 4096
 
-/* False where the array reaches no byte of the host's address space. */
+/* Compute the region of an array; false if it reaches no byte of the host's address space. */
 static inline bool mv_region_of(const mv_desc *d, mv_region *r) {
     int64_t low, high;
     if (d->size == 0 || d->itemsize == 0 || d->flags & MV_DEVICE_MASK ||
@@ -40,7 +40,7 @@ static inline bool mv_region_of(const mv_desc *d, mv_region *r) {
         r->shape[at] = d->shape[k];
         r->strides[at] = step;
     }
-    while (r->ndim > 0 && r->strides[r->ndim - 1] == r->item) /* items side by side are one longer item */
+    while (r->ndim > 0 && r->strides[r->ndim - 1] == r->item) /* contiguous items are one longer item */
         r->item *= r->shape[--r->ndim];
     return true;
 }

@@ -1,4 +1,4 @@
-"""How views look: one line of text, a small table in notebooks."""
+"""Representations of views: one line of text, a small table in notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["facts", "html", "text"]
 
 
 def facts(view: Any) -> dict[str, str]:
-    """What a person wants to know of a view, in order."""
+    """Collect the properties that representations show, in order."""
     order = "C" if view.contiguous else "F" if view.f_contiguous else "strided"
     owner = view.owner
     return {

@@ -1,4 +1,4 @@
-"""Arrow in: structures from capsules are checked, moved into leases and turned into views.
+"""Import of Arrow: structures from capsules are checked, moved into leases and turned into views or nodes.
 
 Source: Apache Arrow, "The Arrow C data interface", "The Arrow C stream interface", "The Arrow PyCapsule Interface".
 """
@@ -27,7 +27,7 @@ cdef enum:
 @cython.final
 @cython.no_gc_clear
 cdef class ArrayLease(Lease):
-    """Keeps a moved array, and releases it once, with the GIL held."""
+    """Keep a moved array, and release it once, with the GIL held."""
     cdef mv_arrow_array array
 
     def __dealloc__(self):
@@ -109,7 +109,7 @@ cdef object import_pair(str what, obj, schema_capsule, array_capsule):
     else:
         raise InterfaceError(f"{what}: expected a capsule 'arrow_array', got {array_capsule!r}")
     if schema.release is NULL or array.release is NULL:
-        raise InterfaceError(f"{what}: its Arrow structures are released or were taken before")
+        raise InterfaceError(f"{what}: its Arrow structures are released or were consumed before")
     plain = plain_format(schema)
     # The schema is only read: its capsule releases it. The array is moved.
     kind = read_schema(what, schema, 0) if plain is None else None
@@ -133,9 +133,9 @@ cdef ArrayLease move_array(owner, mv_arrow_array *array):
     return lease
 
 
-# -- the short way: items that have their bytes in place ---------------------------------------------------------------
+# -- fast path: items that have their bytes in place -------------------------------------------------------------------
 
-cdef dict PLAIN = {}  # format as bytes -> (dtype, format where the dtype does not say all)
+cdef dict PLAIN = {}  # format as bytes -> (dtype, format if the dtype loses detail)
 
 
 cdef tuple plain_format(const mv_arrow_schema *schema):
@@ -164,7 +164,7 @@ cdef object plain_view(str what, tuple plain, ArrayLease lease):
 
 cdef View fixed_view(str what, Lease lease, const char *data, int64_t offset, int64_t length, const uint8_t *bits,
                      int64_t nulls, tuple plain):
-    """A 1-D view of `length` items from item `offset` on, and their validity."""
+    """Open a 1-D view of `length` items from item `offset`, with their validity."""
     dtype, keeps = plain
     cdef int64_t item = dtype.itemsize
     if length and item and (offset + length) > (2**63 - 1) // item:
@@ -191,7 +191,7 @@ cdef int check_counts(str what, const mv_arrow_array *a) except -1:
     return 0
 
 
-# -- the long way: every type ------------------------------------------------------------------------------------------
+# -- general path: every type ------------------------------------------------------------------------------------------
 
 cdef object read_schema(str what, const mv_arrow_schema *s, int depth):
     cdef int64_t k
@@ -210,7 +210,7 @@ cdef object read_schema(str what, const mv_arrow_schema *s, int depth):
 
 
 cdef object read_array(str what, const mv_arrow_array *a, kind, Lease lease):
-    """Checks that the array is one of its type. Children need no release of their own: the base releases them."""
+    """Check an array against its type and return its node. Children are released by the base structure."""
     cdef int64_t k, expected
     if a is NULL or a.release is NULL:
         raise InterfaceError(f"{what}: a released or missing child array of type {kind.format!r}")
@@ -234,7 +234,7 @@ cdef str decode(const char *text):
 
 
 cdef bytes read_metadata(str what, const char *metadata):
-    """A copy of the encoded pairs: int32 count, then for each key and value an int32 length and its bytes."""
+    """Copy the encoded pairs: int32 count, then for each key and value an int32 length and its bytes."""
     cdef int32_t count, length
     cdef int64_t at = 4
     if metadata is NULL:
@@ -250,12 +250,12 @@ cdef bytes read_metadata(str what, const char *metadata):
     return PyBytes_FromStringAndSize(metadata, at)
 
 
-# -- what the classes of `arrow` build with. Addresses come from nodes, whose lease keeps them alive. ------------------
+# -- parts for the classes of `arrays`. Addresses come from nodes, whose lease keeps them alive. -----------------------
 
 def view_of_node(node, dtype, keeps):
     """view_of_node(node, dtype, keeps)
 
-    The items of a fixed-width node, with their validity.
+    Open the items of a fixed-width node, with their validity.
     """
     return fixed_view("view", node.lease, <const char *><uintptr_t>node.buffers[1], node.offset, node.length,
                       <const uint8_t *><uintptr_t>node.buffers[0], node.null_count, (dtype, keeps))
@@ -264,7 +264,7 @@ def view_of_node(node, dtype, keeps):
 def items_at(Lease lease not None, uintptr_t address, int64_t offset, int64_t length, dtype):
     """items_at(lease, address, offset, length, dtype)
 
-    `length` items without validity, from item `offset` after the address on.
+    Open `length` items without validity, from item `offset` after the address.
     """
     return fixed_view("view", lease, <const char *>address, offset, length, NULL, 0, (dtype, None))
 
@@ -272,7 +272,7 @@ def items_at(Lease lease not None, uintptr_t address, int64_t offset, int64_t le
 def bits_at(Lease lease not None, uintptr_t address, int64_t offset, int64_t length):
     """bits_at(lease, address, offset, length)
 
-    `length` bits from bit `offset` after the address on.
+    Open `length` bits from bit `offset` after the address.
     """
     if address == 0 and length:
         raise InterfaceError(f"view: no data buffer for {length} bits")
@@ -282,7 +282,7 @@ def bits_at(Lease lease not None, uintptr_t address, int64_t offset, int64_t len
 def masked_by(View values not None, Lease lease not None, uintptr_t address, int64_t offset):
     """masked_by(values, lease, address, offset)
 
-    `values` with a bitmap as its validity.
+    Return `values` with a bitmap as their validity.
     """
     return with_bits(values, lease, <const uint8_t *>address, offset)
 
@@ -292,7 +292,7 @@ def masked_by(View values not None, Lease lease not None, uintptr_t address, int
 @cython.final
 @cython.no_gc_clear
 cdef class StreamLease:
-    """A moved stream, released when the reading is over."""
+    """A moved stream, released after reading."""
     cdef mv_arrow_stream stream
     cdef mv_arrow_device_stream device
 
@@ -321,7 +321,7 @@ cdef object import_stream(str what, obj, capsule):
     else:
         raise InterfaceError(f"{what}: expected a capsule 'arrow_array_stream', got {capsule!r}")
     if held.stream.release is NULL and held.device.release is NULL:
-        raise InterfaceError(f"{what}: its Arrow stream is released or was taken before")
+        raise InterfaceError(f"{what}: its Arrow stream is released or was consumed before")
     kind = read_stream_type(what, held)
     chunks = []
     while (lease := next_chunk(what, held, obj)) is not None:
@@ -349,7 +349,7 @@ cdef object read_stream_type(str what, StreamLease held):
 
 
 cdef object next_chunk(str what, StreamLease held, owner):
-    """The next array, moved into a lease; None at the end."""
+    """Read the next array, moved into a lease; None at the end."""
     cdef ArrayLease lease = ArrayLease.__new__(ArrayLease)
     cdef mv_arrow_device_array device
     cdef int status

@@ -1,4 +1,4 @@
-"""Arrow out: views and nodes become structures that hold them until the consumer lets go.
+"""Export to Arrow: structures that hold their views and nodes until the consumer releases them.
 
 Source: Apache Arrow, "The Arrow C data interface", "The Arrow C stream interface", "The Arrow PyCapsule Interface".
 """
@@ -48,7 +48,7 @@ cdef struct SchemaBlock:
 
 cdef ArrayBlock *new_array(mv_arrow_array *out, int64_t n_buffers, int64_t n_children, holder, Py_ssize_t *consumers,
                            extra) except NULL:
-    """Makes `out` releasable; its buffers and children are still zero."""
+    """Make `out` releasable; its buffers and children are still zero."""
     cdef int64_t k
     cdef ArrayBlock *block = <ArrayBlock *>calloc(
         1, sizeof(ArrayBlock) + (n_buffers + n_children) * sizeof(void *) + n_children * sizeof(mv_arrow_array))
@@ -75,7 +75,7 @@ cdef ArrayBlock *new_array(mv_arrow_array *out, int64_t n_buffers, int64_t n_chi
     return block
 
 
-# Called on any thread, with the GIL or without, and after the interpreter has ended.
+# Called on any thread, with or without the GIL, also after the interpreter has ended.
 cdef void release_array(mv_arrow_array *array) noexcept nogil:
     cdef int64_t k
     cdef ArrayBlock *block = <ArrayBlock *>array.private_data
@@ -133,7 +133,7 @@ cdef void release_schema(mv_arrow_schema *schema) noexcept nogil:
     schema.release = NULL
 
 
-# -- capsules: made with an empty structure, which is safe to drop, and filled then ------------------------------------
+# -- capsules: created with an empty structure, which is safe to drop, and filled afterwards ---------------------------
 
 cdef object new_capsule(size_t size, const char *name, PyCapsule_Destructor destructor):
     cdef void *memory = calloc(1, size)
@@ -212,7 +212,7 @@ cdef dict PLAIN = {}  # dtype -> Arrow format as bytes
 
 
 cdef bytes item_format(View view, bint as_bits):
-    """The Arrow format of a view's items."""
+    """Return the Arrow format of a view's items."""
     if as_bits:
         return b"b"
     if view._arrow is not None:
@@ -229,7 +229,7 @@ cdef bytes item_format(View view, bint as_bits):
 
 
 cdef int fill_view_schema(mv_arrow_schema *out, View view, bytes format) except -1:
-    """The item's type inside one fixed-size list for each dimension after the first."""
+    """Fill the type of the items, inside one fixed-size list for each dimension after the first."""
     cdef int k
     cdef mv_desc *d = view.desc
     for k in range(1, d.ndim):
@@ -244,20 +244,20 @@ cdef int fill_view_schema(mv_arrow_schema *out, View view, bytes format) except 
 cdef int check_view(View view) except -1:
     cdef mv_desc *d = view.desc
     if d.flags & MV_DEVICE_MASK:
-        raise DeviceError(f"Arrow export: the memory is on {view.device}; only the host's is offered")
+        raise DeviceError(f"Arrow export: expected host memory, got memory on {view.device}")
     if d.ndim == 0:
         raise ShapeError("Arrow export: an array has a length, got a view of 0 dimensions; use view.reshape(1)")
     if not d.flags & MV_C_CONTIGUOUS:
-        raise LayoutError(f"Arrow export: Arrow keeps items side by side in C order, got strides {view.strides} of "
+        raise LayoutError(f"Arrow export: expected contiguous items in C order, got strides {view.strides} of "
                           f"shape {view.shape}; "
                           "copy it first")
     if d.ndim > 1 and d.flags & MV_HAS_MASK:
-        raise MaskError(f"Arrow export: a mask goes with one dimension, got {d.ndim}; hand out view.data and view.mask")
+        raise MaskError(f"Arrow export: a mask needs one dimension, got {d.ndim}; export view.data and view.mask")
     return 0
 
 
 cdef int fill_view(mv_arrow_array *out, View view, bint as_bits) except -1:
-    """The view's items, and one fixed-size list for each dimension after the first. All checks come before."""
+    """Fill the items, and one fixed-size list for each dimension after the first. All checks come before."""
     cdef mv_desc *d = view.desc
     cdef int k
     cdef int64_t offset = 0, nulls = 0, length = d.size
@@ -273,7 +273,7 @@ cdef int fill_view(mv_arrow_array *out, View view, bint as_bits) except -1:
         bits = d.mask + d.mask_offset // 8
         offset = d.mask_offset % 8
         nulls = -1
-        # Arrow has one offset for both. The items before exist: the bitmap came with them.
+        # Arrow has one offset for both. The items before the first exist, since the bitmap covers them.
         data -= offset * <int64_t>d.itemsize
     if as_bits:
         values = bytearray((length + 7) // 8)
@@ -318,12 +318,12 @@ cdef int fill_node(mv_arrow_array *out, node) except -1:
     return 0
 
 
-# -- what views call ---------------------------------------------------------------------------------------------------
+# -- entry points ------------------------------------------------------------------------------------------------------
 
 def export_schema(View view not None):
     """export_schema(view)
 
-    Capsule 'arrow_schema' of a view.
+    Export the type of a view as a capsule 'arrow_schema'.
     """
     cdef mv_arrow_schema *schema
     view_enter(view)
@@ -340,7 +340,7 @@ def export_schema(View view not None):
 def export_view(View view not None, requested):
     """export_view(view, requested)
 
-    Capsules ('arrow_schema', 'arrow_array') of a view.
+    Export a view as capsules ('arrow_schema', 'arrow_array').
     """
     cdef mv_arrow_schema *schema
     cdef mv_arrow_array *array
@@ -362,7 +362,7 @@ def export_view(View view not None, requested):
 def export_node(node):
     """export_node(node)
 
-    Capsules ('arrow_schema', 'arrow_array') of an imported array, in its own buffers.
+    Export an imported array as capsules ('arrow_schema', 'arrow_array') of its own buffers.
     """
     cdef mv_arrow_array *array
     first = export_type(node.type)
@@ -374,7 +374,7 @@ def export_node(node):
 def export_type(kind):
     """export_type(kind)
 
-    Capsule 'arrow_schema' of a type.
+    Export a type as a capsule 'arrow_schema'.
     """
     cdef mv_arrow_schema *schema
     capsule = schema_capsule(&schema)
@@ -385,7 +385,7 @@ def export_type(kind):
 def export_device_view(View view not None, requested, dict options):
     """export_device_view(view, requested, options)
 
-    As `export_view`, in the structure that names the device.
+    Export as `export_view` does, in the structure that names the device.
     """
     refuse_options("__arrow_c_device_array__", options)
     schema, array = export_view(view, requested)
@@ -395,7 +395,7 @@ def export_device_view(View view not None, requested, dict options):
 def export_device_node(node, dict options):
     """export_device_node(node, options)
 
-    As `export_node`, in the structure that names the device.
+    Export as `export_node` does, in the structure that names the device.
     """
     refuse_options("__arrow_c_device_array__", options)
     schema, array = export_node(node)
@@ -414,7 +414,7 @@ cdef object on_cpu(array):
 
 
 cdef int refuse_options(str what, dict options) except -1:
-    """The protocol: an unknown option may only be None."""
+    """Refuse unknown options unless they are None, as the protocol requires."""
     for name, value in options.items():
         if value is not None:
             raise OptionError(f"{what}({name}={value!r}): expected no options that this version does not know")
@@ -434,7 +434,7 @@ cdef bint wants_bits(View view, requested) except -1:
 
 @cython.final
 cdef class StreamSource:
-    """What a stream of ours still has to hand out."""
+    """The chunks of an exported stream and the position of its consumer."""
     cdef object kind
     cdef list chunks
     cdef Py_ssize_t at
@@ -444,7 +444,7 @@ cdef class StreamSource:
 def export_stream(kind, chunks):
     """export_stream(kind, chunks)
 
-    Capsule 'arrow_array_stream' of views, nodes and records of one type.
+    Export views, nodes and records of one type as a capsule 'arrow_array_stream'.
     """
     capsule = new_capsule(sizeof(mv_arrow_stream), "arrow_array_stream", drop_stream_capsule)
     cdef mv_arrow_stream *stream = <mv_arrow_stream *>PyCapsule_GetPointer(capsule, "arrow_array_stream")
@@ -459,7 +459,7 @@ def export_stream(kind, chunks):
 def export_device_stream(kind, chunks, dict options):
     """export_device_stream(kind, chunks, options)
 
-    As `export_stream`, in the structure that names the device.
+    Export as `export_stream` does, in the structure that names the device.
     """
     refuse_options("__arrow_c_device_stream__", options)
     capsule = new_capsule(sizeof(mv_arrow_device_stream), "arrow_device_array_stream", drop_device_stream_capsule)

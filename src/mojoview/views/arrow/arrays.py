@@ -1,7 +1,7 @@
 """Views of Arrow arrays whose items do not have their bytes in place: small classes over `View`s of the same memory.
 
 Strings are offsets and bytes, lists are offsets and values, dictionaries are codes and values: each part is a `View`
-(or one of these classes again) that kernels can take. Nothing is decoded or copied until a single element is asked for.
+(or one of these classes again) that kernels can take. Nothing is decoded or copied until a single element is read.
 
 Source: Apache Arrow, "Arrow Columnar Format", sections "Physical Memory Layout" and "Variable-size Binary View Layout".
 """
@@ -27,7 +27,7 @@ from mojoview.views._bits import Bits
 from mojoview.views._construct import from_array
 from mojoview.views._view import View
 from mojoview.views.arrow import _from_arrow, _to_arrow
-from mojoview.views.arrow.elements import element_index, window
+from mojoview.views.arrow.elements import element_index, slice_bounds
 from mojoview.views.arrow.format import ArrowNode, fixed_dtype
 
 __all__ = [
@@ -56,20 +56,20 @@ class ArrowView:
     masked : bool
         Whether elements may be missing.
     validity : Bits or None
-        The validity bitmap itself; None where nothing is missing.
+        The validity bitmap itself; None if nothing is missing.
     mask : View or None
-        bool, True where an element is missing: a copy, made each time.
+        bool, True for missing elements: a copy, made each time.
     null_count : int
-        Counted where the producer has not.
+        Counted if the producer has not.
     data : ArrowView
-        The same window without its validity: elements under it are arbitrary.
+        The same elements without validity: the values of missing elements are arbitrary.
     owner : object
-        Whose memory it is.
+        The object that owns the memory.
 
     Notes
     -----
-    Indexing gives one element as a Python object (None where it is missing); slices in steps of 1 give windows. Exports
-    Arrow's capsules, in the same buffers. Thread safety: any thread; `release()` needs the caller's own care.
+    Indexing gives one element as a Python object (None if it is missing); slices in steps of 1 are views. Exports
+    Arrow's capsules, in the same buffers. Thread safety: any thread; `release()` must not run concurrently with other uses.
     """
 
     kind: ClassVar[str] = "Arrow"
@@ -84,7 +84,7 @@ class ArrowView:
         self._check()
 
     def _check(self) -> None:
-        """Refuses what contradicts itself and can be seen without reading elements."""
+        """Refuse contradictions that can be seen without reading elements."""
 
     @property
     def _node(self) -> ArrowNode:
@@ -139,8 +139,8 @@ class ArrowView:
     def __getitem__(self, key: Any) -> Any:
         node = self._node
         if isinstance(key, slice):
-            start, count = window(key, node.length)
-            return open_node(node.cut(start, count))
+            start, count = slice_bounds(key, node.length)
+            return open_node(node.slice(start, count))
         index = element_index(key, node.length)
         bits = self.validity
         return self._element(index) if bits is None or bits[index] else None
@@ -152,11 +152,11 @@ class ArrowView:
     def _element(self, index: int) -> Any: ...
 
     def release(self) -> None:
-        """Lets go of the memory now; parts taken from this view go on. Using it afterwards raises `ReleasedError`."""
+        """Release the memory now; parts of this view remain open. Using it afterwards raises `ReleasedError`."""
         self._held = None
 
     def __enter__(self) -> ArrowView:
-        self._node  # noqa: B018  raises where it was released
+        self._node  # noqa: B018  raises if it was released
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -164,26 +164,26 @@ class ArrowView:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise ZeroCopyError(
-            f"{type(self).__name__}: its elements are not side by side, so no array can share them; take its parts "
+            f"{type(self).__name__}: its elements are not contiguous, so no array can share them; take its parts "
             "(offsets, bytes, values, codes), or list(view) for Python objects"
         )
 
     def to_series(self, *, index: Any = None, name: Any = None) -> Any:
-        """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
+        """Make a pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
         return resolve(TO_SERIES)(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _to_arrow.export_type(self._node.type)
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """Capsules (schema, array) of the same buffers, alive until the consumer releases them. No casts are made."""
+        """Export capsules (schema, array) of the same buffers, alive until the consumer releases them. Never casts."""
         return _to_arrow.export_node(self._node)
 
     def __arrow_c_device_array__(self, requested_schema: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         return _to_arrow.export_device_node(self._node, kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentError(f"a {type(self).__name__} cannot be pickled or copied: its memory belongs to somebody else")
+        raise ArgumentError(f"a {type(self).__name__} cannot be pickled or copied: its memory belongs to another object")
 
     def __repr__(self) -> str:
         if self._held is None:
@@ -193,7 +193,7 @@ class ArrowView:
         return f"<{name} {self.size} of Arrow type {self.arrow_format!r}{nulls}, owner {owner}>"
 
     def _part(self, buffer: int, dtype: str, offset: int, length: int) -> View:
-        """A plain view of items in one of the buffers."""
+        """Open a plain view of items in one of the buffers."""
         node = self._node
         return _from_arrow.items_at(node.lease, node.buffers[buffer], offset, length, np.dtype(dtype))
 
@@ -243,7 +243,7 @@ class BooleanView(ArrowView):
         return _from_arrow.bits_at(node.lease, node.buffers[1], node.offset, node.length)
 
     def unpack(self) -> View:
-        """The values as bytes.
+        """Copy the values to bytes.
 
         Returns
         -------
@@ -276,7 +276,7 @@ class StringView(ArrowView):
 
     @property
     def text(self) -> bool:
-        """Whether the bytes are UTF-8 text."""
+        """True if the bytes are UTF-8 text."""
         return self.arrow_format in ("u", "U")
 
     @property
@@ -297,7 +297,7 @@ class StringView(ArrowView):
         return self._part(2, "u1", 0, end)
 
     def at(self, index: int) -> View:
-        """The bytes of one element, in place.
+        """Return a view of the bytes of one element.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class StringView(ArrowView):
         Raises
         ------
         InterfaceError
-            The offsets of the element lie.
+            The element's offsets are out of bounds.
         """
         offsets, data = self.offsets, self.bytes
         index = element_index(index, self.size)
@@ -331,7 +331,7 @@ class InlineStringView(ArrowView):
 
     @property
     def text(self) -> bool:
-        """Whether the bytes are UTF-8 text."""
+        """True if the bytes are UTF-8 text."""
         return self.arrow_format == "vu"
 
     @property
@@ -342,7 +342,7 @@ class InlineStringView(ArrowView):
 
     @property
     def buffers(self) -> tuple[View, ...]:
-        """uint8: the runs of bytes in which longer strings lie."""
+        """uint8: the runs of bytes that hold longer strings."""
         count = len(self._node.buffers) - 3
         sizes = self._part(-1, "i8", 0, count)
         if any(int(size) < 0 for size in sizes):
@@ -350,7 +350,7 @@ class InlineStringView(ArrowView):
         return tuple(self._part(2 + k, "u1", 0, int(sizes[k])) for k in range(count))
 
     def at(self, index: int) -> View:
-        """The bytes of one element, in place (uint8); `InterfaceError` where its view lies."""
+        """Return a view of the bytes of one element (uint8); `InterfaceError` if it is out of bounds."""
         index = element_index(index, self.size)
         words = self.views[index : index + 1].cast("i4")
         size = int(words[0])
@@ -386,20 +386,20 @@ class ListView(ArrowView):
 
     @property
     def offsets(self) -> View:
-        """int32 or int64: where each list begins; plain lists have one more, the end of the last."""
+        """int32 or int64: the begin of each list; plain lists have one more, the end of the last."""
         node = self._node
         more = 0 if self.sizes is not None or node.length == 0 else 1
         return self._part(1, self._word, node.offset, node.length + more)
 
     @property
     def sizes(self) -> View | None:
-        """int32 or int64: how long each list is, where Arrow's list-view layout keeps that; else None."""
+        """int32 or int64: the length of each list in Arrow's list-view layout; else None."""
         node = self._node
         return self._part(2, self._word, node.offset, node.length) if node.type.format[:2] == "+v" else None
 
     @property
     def values(self) -> Any:
-        """All values of all lists, also those outside this window."""
+        """All values of all lists, also those outside this view."""
         return open_node(self._node.children[0])
 
     def _element(self, index: int) -> Any:
@@ -408,7 +408,7 @@ class ListView(ArrowView):
         stop = int(offsets[index + 1]) if sizes is None else start + int(sizes[index])
         if not 0 <= start <= stop <= child.length:
             raise InterfaceError(f"ListView: list {index} covers values {start} to {stop} of {child.length}")
-        return open_node(child.cut(start, stop - start))
+        return open_node(child.slice(start, stop - start))
 
 
 class FixedListView(ArrowView):
@@ -430,21 +430,21 @@ class FixedListView(ArrowView):
         """Values a list."""
         text = self._node.type.format[3:]
         if not text.isdecimal():
-            raise InterfaceError(f"Arrow format {self._node.type.format!r}: {text!r} is no number")
+            raise InterfaceError(f"Arrow format {self._node.type.format!r}: {text!r} is not a number")
         return int(text)
 
     @property
     def values(self) -> Any:
-        """The values of this window's lists, one after the other; plain numbers take ``reshape(size, width)``."""
+        """The values of this view's lists in order; plain numbers take ``reshape(size, width)``."""
         node, width = self._node, self.width
-        return open_node(node.children[0].cut(node.offset * width, node.length * width))
+        return open_node(node.children[0].slice(node.offset * width, node.length * width))
 
     def _element(self, index: int) -> Any:
         return self.values[index * self.width : (index + 1) * self.width]
 
 
 class StructView(ArrowView):
-    """Records kept by field. ``view["name"]`` is a field; where the record is missing, its fields hold anything."""
+    """Records kept by field. ``view["name"]`` is a field; the fields of missing records have arbitrary values."""
 
     kind = "struct"
     __slots__ = ()
@@ -466,7 +466,7 @@ class StructView(ArrowView):
     def children(self) -> tuple[Any, ...]:
         """The fields, in order."""
         node = self._node
-        return tuple(open_node(child.cut(node.offset, node.length)) for child in node.children)
+        return tuple(open_node(child.slice(node.offset, node.length)) for child in node.children)
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
@@ -479,7 +479,7 @@ class StructView(ArrowView):
                 else f"field {key!r}: expected one of {names}"
             )
         node = self._node
-        return open_node(node.children[names.index(key)].cut(node.offset, node.length))
+        return open_node(node.children[names.index(key)].slice(node.offset, node.length))
 
     def _element(self, index: int) -> dict[str, Any]:
         return {name: child[index] for name, child in zip(self.names, self.children, strict=True)}
@@ -504,12 +504,12 @@ class DictionaryView(ArrowView):
     def dictionary(self) -> Any:
         """The values, each once; themselves a view of any type."""
         node = self._node.dictionary
-        assert node is not None  # what makes it a DictionaryView
+        assert node is not None  # true of every DictionaryView
         return open_node(node)
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the dictionary means something."""
+        """True if the order of the dictionary is significant."""
         return bool(self._node.type.flags & 1)
 
     def _element(self, index: int) -> Any:
@@ -538,7 +538,7 @@ _CLASSES: dict[str, type[ArrowView]] = {
 
 
 def open_node(node: ArrowNode) -> Any:
-    """The view of a node: `View` where items have their bytes in place, else one of the classes of this module.
+    """Open the view of a node: `View` if items have their bytes in place, else a class of this module.
 
     Raises
     ------
@@ -570,4 +570,4 @@ def _decode(data: View, text: bool, index: int) -> str | bytes:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise InterfaceError(f"element {index} is no UTF-8 text: {error}") from error
+        raise InterfaceError(f"element {index} is not UTF-8 text: {error}") from error

@@ -1,4 +1,4 @@
-"""ChunkedView: one column in several pieces of memory. They are never combined without being asked."""
+"""ChunkedView: one column in several pieces of memory, combined only on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mojoview.views._construct import from_array, with_mask
 from mojoview.views._view import View
 from mojoview.views.arrow import _to_arrow
 from mojoview.views.arrow.arrays import ArrowView, BooleanView, StructView, open_node
-from mojoview.views.arrow.elements import element_index, window
+from mojoview.views.arrow.elements import element_index, slice_bounds
 from mojoview.views.arrow.format import ArrowChunks, ArrowNode, ArrowType, fixed_dtype, format_of
 
 __all__ = ["ChunkedView", "in_place", "open_import", "type_of"]
@@ -29,9 +29,9 @@ class ChunkedView:
     chunks : sequence of View or ArrowView
         One-dimensional and of one type; empty chunks are kept.
     arrow_type : ArrowType, optional
-        Needed where there are no chunks.
+        Needed if there are no chunks.
     owner : object, optional
-        Whose memory it is.
+        The object that owns the memory.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ChunkedView:
 
     Notes
     -----
-    There is no address, no buffer and no array interface: `single()` gives the only chunk where there is just one,
+    There is no address, no buffer and no array interface: `single()` returns the only chunk if there is just one,
     `combine()` copies. Thread safety: any thread.
     """
 
@@ -89,7 +89,7 @@ class ChunkedView:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the items; `DTypeError` where they do not have their bytes in place."""
+        """NumPy dtype of the items; `DTypeError` if they do not have their bytes in place."""
         known = fixed_dtype(self._type.format) if self._type.dictionary is None else None
         if known is None:
             raise DTypeError(f"ChunkedView: items of Arrow type {self._type.format!r} have no NumPy dtype")
@@ -111,7 +111,7 @@ class ChunkedView:
         )
 
     def single(self) -> Any:
-        """The only chunk.
+        """Return the only chunk.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class ChunkedView:
         return self._chunks[0]
 
     def combine(self) -> View:
-        """All items side by side.
+        """Copy all items into one array.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class ChunkedView:
         if isinstance(key, str):
             return self._field(key)
         if isinstance(key, slice):
-            start, count = window(key, self.size)
+            start, count = slice_bounds(key, self.size)
             return ChunkedView(self._window(start, start + count), self._type, owner=self.owner)
         index = element_index(key, self.size)
         place = bisect_right(self._ends, index)
@@ -188,14 +188,14 @@ class ChunkedView:
         )
 
     def to_series(self, *, index: Any = None, name: Any = None) -> Any:
-        """A pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
+        """Make a pandas Series over the same memory, without a copy; see `mojoview.frames.to_series`."""
         return resolve(TO_SERIES)(self, index=index, name=name)
 
     def __arrow_c_schema__(self) -> Any:
         return _to_arrow.export_type(self._type)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Capsule of the chunks, in the same buffers, alive until the consumer releases them. No casts are made."""
+        """Export the chunks as a capsule of the same buffers, alive until the consumer releases them. Never casts."""
         return _to_arrow.export_stream(self._type, self._parts())
 
     def __arrow_c_device_stream__(self, requested_schema: Any = None, **kwargs: Any) -> Any:
@@ -205,7 +205,7 @@ class ChunkedView:
         return [chunk if isinstance(chunk, View) else chunk._node for chunk in self._chunks]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentError("a ChunkedView cannot be pickled or copied: its memory belongs to somebody else")
+        raise ArgumentError("a ChunkedView cannot be pickled or copied: its memory belongs to another object")
 
     def __repr__(self) -> str:
         masked = ", masked" if self.masked else ""
@@ -213,14 +213,14 @@ class ChunkedView:
 
 
 def open_import(found: ArrowNode | ArrowChunks, owner: Any) -> Any:
-    """Make the views of an import: of one array a `View` or `ArrowView`, of a stream a `ChunkedView`."""
+    """Open an import: one array as a `View` or `ArrowView`, a stream as a `ChunkedView`."""
     if isinstance(found, ArrowNode):
         return open_node(found)
     return ChunkedView([open_node(node) for node in found.chunks], found.type, owner=owner)
 
 
 def in_place(shared: Any) -> View:
-    """A plain `View` of an Arrow import, with a copy where its items are bits or in chunks.
+    """Return a plain `View` of an Arrow import; a copy if its items are bits or in chunks.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def in_place(shared: Any) -> View:
 
 
 def type_of(chunk: Any) -> ArrowType:
-    """The Arrow type of a view."""
+    """Return the Arrow type of a view."""
     if isinstance(chunk, ArrowView):
         return chunk._node.type
     return ArrowType(chunk.arrow_format or format_of(chunk.dtype))

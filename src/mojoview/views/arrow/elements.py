@@ -1,4 +1,4 @@
-"""Which elements of an Arrow array an index or a slice means."""
+"""Indices and slices of Arrow arrays."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from mojoview.memory.errors import ArgumentError, IndexingError, ZeroCopyError
 
-__all__ = ["element_index", "window"]
+__all__ = ["element_index", "slice_bounds"]
 
 
-def window(key: slice, length: int) -> tuple[int, int]:
-    """First element and number of elements of a slice; only steps of 1."""
+def slice_bounds(key: slice, length: int) -> tuple[int, int]:
+    """Return the first element and the number of elements of a slice; only steps of 1."""
     try:
         start, stop, step = key.indices(length)
     except Exception as error:
@@ -22,7 +22,7 @@ def window(key: slice, length: int) -> tuple[int, int]:
 
 
 def element_index(key: Any, length: int) -> int:
-    """An index in range, not negative."""
+    """Return an index as a nonnegative int in range."""
     if not hasattr(key, "__index__") or isinstance(key, bool):
         raise IndexingError(f"expected an int or a slice, got {type(key).__name__}")
     index: int = key.__index__()

@@ -1,4 +1,4 @@
-"""Arrow's words: format strings and NumPy dtypes, and the records in which types and arrays travel.
+"""Arrow format strings and NumPy dtypes, and records of Arrow types and arrays.
 
 Source: Apache Arrow, "The Arrow C data interface", section "Data type description – format strings".
 """
@@ -28,7 +28,7 @@ NULLABLE = 2
 
 
 class ArrowType(NamedTuple):
-    """What an ArrowSchema says."""
+    """The contents of an ArrowSchema."""
 
     format: str
     name: str = ""
@@ -39,19 +39,19 @@ class ArrowType(NamedTuple):
 
 
 class ArrowNode(NamedTuple):
-    """What an ArrowArray says, with its type; the lease keeps the structure, and so the buffers, alive."""
+    """The contents of an ArrowArray and its type; the lease keeps the structure, and so the buffers, alive."""
 
     type: ArrowType
     length: int
-    null_count: int  #: -1 where nobody has counted
+    null_count: int  #: -1: not counted
     offset: int  #: elements, for every buffer
-    buffers: tuple[int, ...]  #: addresses; 0 where absent
+    buffers: tuple[int, ...]  #: addresses; 0 if absent
     children: tuple[ArrowNode, ...]
     dictionary: ArrowNode | None
     lease: Any
 
-    def cut(self, start: int, length: int) -> ArrowNode:
-        """`length` elements from `start` on, in the same buffers."""
+    def slice(self, start: int, length: int) -> ArrowNode:
+        """Return `length` elements from `start`, in the same buffers."""
         nulls = 0 if self.null_count == 0 else self.null_count if length == self.length else -1
         return self._replace(offset=self.offset + start, length=length, null_count=nulls)
 
@@ -64,14 +64,14 @@ class ArrowChunks(NamedTuple):
 
 
 class ArrowRecord(NamedTuple):
-    """Columns side by side, to be exported as one struct."""
+    """Columns to be exported as one struct."""
 
     length: int
     parts: tuple[Any, ...]  #: each a View, ArrowNode, ArrowCoded or ArrowRecord
 
 
 class ArrowCoded(NamedTuple):
-    """Codes and what they stand for, to be exported as one dictionary array."""
+    """Codes and their values, to be exported as one dictionary array."""
 
     codes: Any  #: View of integers; a masked element is missing
     values: Any  #: View or ArrowNode
@@ -91,7 +91,7 @@ _NUMBERS = {
     "g": "f8",
 }
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
-# Where the dtype does not say all, the view keeps the format: True.
+# True: the dtype loses detail, so the view keeps the format.
 _FIXED: dict[str, tuple[np.dtype[Any], bool]] = (
     {code: (np.dtype(name), False) for code, name in _NUMBERS.items()}
     | {f"tD{unit}": (np.dtype(f"m8[{name}]"), False) for unit, name in _UNITS.items()}
@@ -112,12 +112,12 @@ _DTYPES = {dtype: code for code, (dtype, keeps) in _FIXED.items() if not keeps}
 
 
 def fixed_dtype(format: str) -> tuple[np.dtype[Any], bool] | None:
-    """The dtype of items that have their bytes in place, and whether the format says more; None for other types.
+    """Return the dtype of items that have their bytes in place, and whether the format has more detail; else None.
 
     Raises
     ------
     InterfaceError
-        A width or precision that is no number.
+        A width or precision that is not a number.
 
     Examples
     --------
@@ -143,12 +143,12 @@ def fixed_dtype(format: str) -> tuple[np.dtype[Any], bool] | None:
 
 
 def format_of(dtype: np.dtype[Any]) -> str:
-    """The Arrow format of a dtype.
+    """Return the Arrow format of a dtype.
 
     Raises
     ------
     ZeroCopyError
-        Arrow has no such items; the message says what to do.
+        Arrow has no such items; the message names the remedy.
 
     Examples
     --------
@@ -165,18 +165,18 @@ def format_of(dtype: np.dtype[Any]) -> str:
         return f"w:{dtype.itemsize}"
     if dtype.kind == "b":
         raise ZeroCopyError(
-            "Arrow export: Arrow keeps booleans as bits, these are bytes; hand out view.cast('u1'), or ask for a "
+            "Arrow export: Arrow keeps booleans as bits, these are bytes; export view.cast('u1'), or ask for a "
             "schema of booleans to get a copy"
         )
     if dtype.kind in "mM":
         raise ZeroCopyError(
-            f"Arrow export: Arrow has no 64-bit {dtype}, only units of s, ms, us and ns; hand out view.cast('i8')"
+            f"Arrow export: Arrow has no 64-bit {dtype}, only units of s, ms, us and ns; export view.cast('i8')"
         )
     raise ZeroCopyError(f"Arrow export: Arrow has no items of dtype {dtype}")
 
 
 def buffer_count(format: str) -> int:
-    """How many buffers an array of this type has; -1 where it may be any number from 3 on.
+    """Return the number of buffers of an array of this type; -1 if it may be any number from 3.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def buffer_count(format: str) -> int:
 
 
 def child_count(format: str) -> int:
-    """How many children a type has; -1 where it may be any number."""
+    """Return the number of children of a type; -1 if it may be any number."""
     if format == "+s" or format[:2] == "+u":
         return -1
     if format == "+r":
@@ -213,5 +213,5 @@ def child_count(format: str) -> int:
 
 def _number(format: str, text: str) -> int:
     if not text.lstrip("-").isdecimal() or (int(text) < 0 and format[:2] == "w:"):
-        raise InterfaceError(f"Arrow format {format!r}: {text!r} is no number")
+        raise InterfaceError(f"Arrow format {format!r}: {text!r} is not a number")
     return int(text)

@@ -1,4 +1,4 @@
-"""DLPack in: capsules, and the C function table of a type, become views. Also the table that `View` itself offers.
+"""Import of DLPack: capsules, or the C function table of a type, become views. Also the function table of `View`.
 
 Source: DLPack 1.3, C header and "Python Specification for DLPack".
 """
@@ -19,8 +19,7 @@ from mojoview.views.dlpack._to_dlpack cimport check_export, managed_of
 from mojoview.views._view cimport View, make_view, view_enter, view_leave
 from mojoview.views.dlpack.dlpack cimport (
     MV_DL_CPU, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, MV_DL_SUBBYTE_PADDED, mv_dl_host_reads, mv_dl_legacy,
-    mv_dl_managed,
-    mv_dl_set_error, mv_dl_table, mv_dl_table_header, mv_dl_tensor,
+    mv_dl_managed, mv_dl_set_error, mv_dl_table, mv_dl_table_header, mv_dl_tensor,
 )
 
 import numpy as np
@@ -47,7 +46,7 @@ cdef extern from "views/layout.h" nogil:
 @cython.final
 @cython.no_gc_clear
 cdef class TensorLease(Lease):
-    """Keeps a consumed tensor, and calls its deleter once, with the GIL held (producers may take it again)."""
+    """Keep a consumed tensor, and call its deleter once, with the GIL held (producers may acquire it again)."""
     cdef mv_dl_legacy *legacy
     cdef mv_dl_managed *managed
 
@@ -61,14 +60,14 @@ cdef class TensorLease(Lease):
 def from_dlpack(obj, bint writable):
     """from_dlpack(obj, writable)
 
-    A view of an object's memory through DLPack: its type's function table where there is one, else its `__dlpack__`.
+    Open a view of an object's memory through DLPack: its type's function table if there is one, else `__dlpack__`.
 
     Parameters
     ----------
     obj : object
         With `__dlpack__`.
     writable : bool
-        Granted where the producer says in a versioned capsule that the memory may be written.
+        Granted if a versioned capsule of the producer does not mark the memory as read-only.
 
     Returns
     -------
@@ -81,8 +80,8 @@ def from_dlpack(obj, bint writable):
     ZeroCopyError
         The producer refuses, or would have to copy.
     InterfaceError, ShapeError, DTypeError, ReadOnlyError, LayoutError
-        What it handed out is malformed or consumed, has more than 8 dimensions or packed items of less than a byte;
-        writing was asked of read-only memory, of an old capsule (which cannot say), or of overlapping elements.
+        The tensor is malformed or consumed, has more than 8 dimensions or packed items of less than a byte; writing
+        was requested on read-only memory, an unversioned capsule, or overlapping elements.
 
     Notes
     -----
@@ -101,12 +100,13 @@ def from_dlpack(obj, bint writable):
                             writable, None)
     if PyCapsule_IsValid(capsule, "dltensor"):
         return from_legacy(what, capsule, lease, writable)
-    raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is no DLPack capsule or was consumed before")
+    raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is not a DLPack capsule or was consumed before")
 
 
 cdef int check_resolved(str what, obj) except -1:
-    """PyTorch's function table hands out the stored values of tensors that are still to be conjugated or negated, and
-    tensors that take part in differentiation, all of which its `__dlpack__` refuses (but for negation)."""
+    """Refuse PyTorch tensors that are lazily conjugated or negated, or that require gradients.
+
+    PyTorch's function table exports their stored values, which its `__dlpack__` refuses (except for negation)."""
     cdef type kind = type(obj)
     if not hasattr(kind, "is_conj"):
         return 0
@@ -122,7 +122,7 @@ cdef int check_resolved(str what, obj) except -1:
 
 
 cdef object ask(str what, obj):
-    """Calls `__dlpack__`; producers of before 1.0 know no keywords."""
+    """Call `__dlpack__`; producers of before 1.0 take no keywords."""
     try:
         try:
             return obj.__dlpack__(max_version=(MV_DL_MAJOR, MV_DL_MINOR), copy=False)
@@ -135,7 +135,7 @@ cdef object ask(str what, obj):
 
 
 cdef View from_managed(str what, mv_dl_managed *managed, capsule, TensorLease lease, bint writable, stream):
-    """`capsule` is None where the tensor is the lease's already."""
+    """Open a versioned tensor; `capsule` is None if the lease owns the tensor already."""
     if managed is NULL:
         raise InterfaceError(f"{what}: the producer returned no tensor")
     if managed.version.major != MV_DL_MAJOR:  # nothing but the deleter may be touched
@@ -154,15 +154,14 @@ cdef View from_legacy(str what, capsule, TensorLease lease, bint writable):
     cdef Tensor tensor
     read_tensor(what, &legacy.tensor, 0, &tensor)
     if writable:
-        raise ReadOnlyError(f"{what}, writable=True: its capsule is of before DLPack 1.0, which cannot say whether "
-                            "the memory may be "
-                            "written")
+        raise ReadOnlyError(f"{what}, writable=True: its capsule is of before DLPack 1.0, which cannot mark memory as "
+                            "writable")
     PyCapsule_SetName(capsule, "used_dltensor")
     lease.legacy = legacy
     return open_tensor(&tensor, &legacy.tensor, lease, True, None)
 
 
-# -- what a tensor says, checked before a byte of it is believed -------------------------------------------------------
+# -- the description of a tensor, checked before its memory is used ----------------------------------------------------
 
 cdef struct Tensor:
     char *data
@@ -218,20 +217,19 @@ cdef int read_tensor(str what, const mv_dl_tensor *t, uint64_t flags, Tensor *ou
 
 cdef int check_access(str what, const Tensor *tensor, bint readonly, bint writable) except -1:
     if writable and readonly:
-        raise ReadOnlyError(f"{what}, writable=True: its capsule says read-only")
+        raise ReadOnlyError(f"{what}, writable=True: its capsule is marked read-only")
     return 0
 
 
 cdef View open_tensor(Tensor *tensor, const mv_dl_tensor *t, TensorLease lease, bint readonly, stream):
-    """The tensor is the lease's from here on: whatever fails, its deleter runs once."""
+    """Open a tensor that the lease owns: whatever fails, its deleter runs once."""
     if not readonly and mv_may_self_overlap(t.ndim, tensor.shape, tensor.strides, tensor.itemsize):
         raise LayoutError(f"view({type(lease.owner).__name__}, writable=True): its strides reach some bytes more than "
-                          "once; writing "
-                          "needs a copy")
+                          "once; writing needs a copy")
     cdef View view = make_view(lease, tensor.data, t.ndim, tensor.shape, tensor.strides, dtype_of(t, tensor.itemsize),
                                readonly)
     cdef mv_desc *d = view.desc
-    if d.dtype_code != t.code or d.dtype_bits != t.bits:  # NumPy has no such dtype: the descriptor keeps its name
+    if d.dtype_code != t.code or d.dtype_bits != t.bits:  # NumPy has no such dtype: the descriptor keeps the code
         d.dtype_code = t.code
         d.dtype_bits = t.bits
         d.logical = MV_PLAIN
@@ -245,7 +243,7 @@ cdef dict DTYPES = {}
 
 
 cdef object dtype_of(const mv_dl_tensor *t, int64_t itemsize):
-    """NumPy's dtype; raw bytes where it has none (bfloat16, small floats, vectors, what is wider than it computes)."""
+    """Return NumPy's dtype; raw bytes if it has none (bfloat16, small floats, vectors, wider types)."""
     key = (t.code, t.bits, t.lanes, itemsize)
     dtype = DTYPES.get(key)
     if dtype is None:
@@ -265,7 +263,7 @@ cdef object dtype_of(const mv_dl_tensor *t, int64_t itemsize):
 # -- the C function table ---------------------------------------------------------------------------------------------
 
 cdef mv_dl_table *table_of(str what, obj) except? NULL:
-    """The table that the object's type offers, in our major version; NULL where there is none."""
+    """Return the function table of the object's type in our major version; NULL if there is none."""
     cdef PyObject *found = _PyType_Lookup(type(obj), "__dlpack_c_exchange_api__")
     if found is NULL:
         return NULL
@@ -302,7 +300,7 @@ cdef View from_table(str what, mv_dl_table *table, obj, TensorLease lease, bint 
 
 cdef extern from *:
     """
-    /* The table's functions report failure as -1 with an exception set: raise it where Cython sees it. */
+    /* The table's functions report failure as -1 with an exception set: raise it through Cython. */
     static int mv_reraise(void) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_BufferError, "failed without an exception");
@@ -329,7 +327,7 @@ cdef int table_from_object(void *obj, mv_dl_managed **out) noexcept:
 
 
 cdef int table_to_object(mv_dl_managed *managed, void **out) noexcept:
-    """Takes the tensor over in any case, as the protocol has it. Writable where the tensor does not say read-only."""
+    """Take ownership of the tensor in any case, as the protocol requires. Writable unless marked read-only."""
     cdef TensorLease lease
     try:
         lease = TensorLease.__new__(TensorLease)
@@ -344,18 +342,18 @@ cdef int table_to_object(mv_dl_managed *managed, void **out) noexcept:
 
 
 cdef int table_current_stream(int32_t device_type, int32_t device_id, void **out) noexcept:
-    out[0] = NULL  # host memory has no streams, and device memory that we hand on keeps its maker's
+    out[0] = NULL  # host memory has no streams, and device memory that is passed on keeps the producer's
     return 0
 
 
 cdef int table_allocate(mv_dl_tensor *prototype, mv_dl_managed **out, void *context,
                         mv_dl_set_error report) noexcept nogil:
-    """Fresh zeroed host memory in row-major order. Called without the GIL; errors go to `report`."""
+    """Allocate zeroed host memory in row-major order. Called without the GIL; errors go to `report`."""
     with gil:
         try:
             if prototype.device_type != MV_DL_CPU:
-                raise DeviceError(f"allocation on device type {prototype.device_type}: only the host's memory is "
-                                  "offered")
+                raise DeviceError(f"allocation: expected the host, got device type "
+                                  f"{prototype.device_type}")
             out[0] = allocate(prototype)
             return 0
         except Exception as error:
@@ -371,7 +369,7 @@ cdef mv_dl_managed *allocate(mv_dl_tensor *prototype) except NULL:
     t = prototype[0]
     t.strides = NULL
     t.byte_offset = 0
-    t.data = <void *>64  # anything that is not NULL: only the geometry is checked
+    t.data = <void *>64  # any address but NULL: only the geometry is checked
     read_tensor("DLPack allocation", &t, 0, &tensor)
     raw = np.zeros(mv_count_elements(t.ndim, tensor.shape, 1) * tensor.itemsize + 64, np.uint8)
     address = raw.ctypes.data
@@ -383,12 +381,12 @@ cdef mv_dl_managed *allocate(mv_dl_tensor *prototype) except NULL:
 
 
 cdef int set_error(error) noexcept:
-    """Leaves a BufferError (or MemoryError) for the caller of a table's function."""
+    """Set a BufferError (or MemoryError) for the caller of a table's function."""
     leave_error(type(error) if isinstance(error, (BufferError, MemoryError)) else BufferError, str(error))
     return -1
 
 
-# Lives as long as the process, as the protocol asks.
+# Lives as long as the process, as the protocol requires.
 cdef mv_dl_table TABLE
 memset(&TABLE, 0, sizeof(mv_dl_table))
 TABLE.header.version.major = MV_DL_MAJOR
@@ -398,7 +396,7 @@ TABLE.from_object = table_from_object
 TABLE.to_object = table_to_object
 TABLE.current_stream = table_current_stream
 
-# An attribute of the type itself, where consumers look for it.
+# Consumers look it up on the type.
 cdef dict attributes = <dict><object>(<PyTypeObject *>View).tp_dict
 attributes["__dlpack_c_exchange_api__"] = PyCapsule_New(&TABLE, "dlpack_exchange_api", NULL)
 PyType_Modified(View)

@@ -1,4 +1,4 @@
-"""DLPack out: from a descriptor and its holder to a capsule. Knows descriptors, not views.
+"""Export to DLPack: from a descriptor and its holder to a capsule. Knows descriptors, not views.
 
 Source: DLPack 1.3, C header and "Python Specification for DLPack".
 """
@@ -13,8 +13,7 @@ from mojoview.memory.abi cimport (
 )
 from mojoview.views.dlpack.dlpack cimport (
     MV_DL_CPU, MV_DL_IS_COPIED, MV_DL_MAJOR, MV_DL_MINOR, MV_DL_READ_ONLY, mv_dl_block, mv_dl_fill, mv_dl_legacy,
-    mv_dl_managed,
-    mv_decref_any_thread,
+    mv_dl_managed, mv_decref_any_thread,
 )
 
 from mojoview.memory.errors import (
@@ -28,23 +27,23 @@ cdef tuple CPU = (MV_DL_CPU, 0)
 
 
 cdef tuple device_of(const mv_desc *d):
-    """(device type, device id), as `__dlpack_device__` returns them."""
+    """Return (device type, device id), as `__dlpack_device__` does."""
     cdef int kind = (d.flags & MV_DEVICE_MASK) >> MV_DEVICE_SHIFT
     return (kind, d.device_id) if kind else CPU
 
 
 cdef int check_export(object holder, const mv_desc *d, object pending, object stream, object dl_device,
                       bint copying) except -1:
-    """Whether this memory can be described to this consumer; on stream `pending` it may still be written."""
+    """Check that this memory can be described to this consumer; stream `pending` may still write it."""
     if d.flags & MV_HAS_MASK:
-        raise MaskError("__dlpack__ cannot carry the mask of this view; hand out view.data and view.mask")
+        raise MaskError("__dlpack__ cannot carry the mask of this view; export view.data and view.mask")
     if d.flags & MV_SWAPPED:
-        raise ZeroCopyError(f"__dlpack__: DLPack knows native byte order only, got dtype {holder.dtype}; copy it first")
+        raise ZeroCopyError(f"__dlpack__: expected native byte order, got dtype {holder.dtype}; copy it first")
     if d.dtype_bits == 0 or d.logical != MV_PLAIN:
-        raise ZeroCopyError(f"__dlpack__: DLPack has no code for dtype {holder.dtype}; hand out view.cast(...) as "
+        raise ZeroCopyError(f"__dlpack__: DLPack has no code for dtype {holder.dtype}; export view.cast(...) as "
                             "numbers")
     if d.flags & MV_BYTE_STRIDES and not copying:
-        raise LayoutError(f"__dlpack__: DLPack counts strides in items of {d.itemsize} bytes, got strides "
+        raise LayoutError(f"__dlpack__: expected strides in multiples of {d.itemsize} bytes, got strides "
                           f"{holder.strides}")
     if dl_device is not None and tuple(dl_device) != device_of(d):
         raise DeviceError(f"__dlpack__(dl_device={dl_device}): the memory is on device {device_of(d)}")
@@ -58,17 +57,15 @@ cdef int check_stream(const mv_desc *d, object pending, object stream) except -1
         raise StreamError(f"__dlpack__(stream={stream!r}): host memory has no streams; pass None")
     if stream is not None and (not isinstance(stream, int) or isinstance(stream, bool) or stream < -1 or stream == 0):
         raise StreamError(f"__dlpack__(stream={stream!r}): expected None, -1, 1 (legacy default), 2 (per thread) or a "
-                          "handle; "
-                          "0 is ambiguous")
+                          "handle; 0 is ambiguous")
     if pending is not None and stream != -1 and (1 if stream is None else stream) != pending:
         raise DeviceError(f"__dlpack__(stream={stream}): the memory belongs to work on stream {pending}; synchronise, "
-                          "then pass "
-                          "stream=-1")
+                          "then pass stream=-1")
     return 0
 
 
 cdef object capsule_of(object holder, Py_ssize_t *consumers, const mv_desc *d, object max_version, bint copied):
-    """A capsule that holds `holder`, and counts as one of its consumers until the deleter runs."""
+    """Make a capsule that holds `holder`, and counts as one of its consumers until the deleter runs."""
     cdef long major = 0
     cdef mv_dl_managed *managed
     cdef mv_dl_block *block
@@ -84,9 +81,8 @@ cdef object capsule_of(object holder, Py_ssize_t *consumers, const mv_desc *d, o
             managed.flags |= MV_DL_IS_COPIED
         return capsule(managed, "dltensor_versioned", drop_managed_capsule)
     if d.flags & MV_READONLY:
-        raise ReadOnlyError("__dlpack__(): a capsule of before DLPack 1.0 cannot say that the memory is read-only; "
-                            "the consumer has "
-                            "to pass max_version=(1, 0) or copy=True")
+        raise ReadOnlyError("__dlpack__(): a capsule of before DLPack 1.0 cannot mark memory as read-only; "
+                            "the consumer must pass max_version=(1, 0) or copy=True")
     block = new_block(holder, consumers)
     mv_dl_fill(&block.face.legacy.tensor, block.shape, block.strides, d)
     block.face.legacy.context = block
@@ -127,7 +123,7 @@ cdef mv_dl_block *new_block(object holder, Py_ssize_t *consumers) except NULL:
     return block
 
 
-# The deleters run on any thread, with the GIL or without, and after the interpreter has ended.
+# The deleters run on any thread, with or without the GIL, also after the interpreter has ended.
 cdef void delete_managed(mv_dl_managed *managed) noexcept nogil:
     delete_block(<mv_dl_block *>managed)
 
@@ -143,8 +139,8 @@ cdef void delete_block(mv_dl_block *block) noexcept nogil:
     mv_decref_any_thread(holder, consumers)
 
 
-# A capsule that nobody consumed still has its first name; a consumer renames it and calls the deleter itself. A capsule
-# dies with the GIL held.
+# A capsule that was not consumed still has its first name; a consumer renames it and calls the deleter itself. Capsules
+# are destroyed with the GIL held.
 cdef void drop_managed_capsule(object capsule) noexcept:
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         drop_block(<mv_dl_block *>PyCapsule_GetPointer(capsule, "dltensor_versioned"))

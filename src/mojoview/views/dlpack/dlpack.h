@@ -1,5 +1,5 @@
-/* The structures of DLPack 1.3, declared from its specification (dmlc.github.io/dlpack), and the block in which our own
- * exports live. Layouts are fixed by the protocol: the asserts below hold them. */
+/* The structures of DLPack 1.3, declared from its specification (dmlc.github.io/dlpack), and the allocation of our
+ * exports. Layouts are fixed by the protocol: the asserts below hold them. */
 #ifndef MOJOVIEW_DLPACK_H
 #define MOJOVIEW_DLPACK_H
 
@@ -10,9 +10,9 @@
 
 #define MV_DL_READ_ONLY UINT64_C(1)
 #define MV_DL_IS_COPIED UINT64_C(2)
-#define MV_DL_SUBBYTE_PADDED UINT64_C(4) /* an item of less than 8 bits has a byte of its own */
+#define MV_DL_SUBBYTE_PADDED UINT64_C(4) /* items of less than 8 bits are padded to a byte */
 
-/* Device types that matter here. The host may read pinned and managed memory. */
+/* Device types that are used here. The host may read pinned and managed memory. */
 enum {
     MV_DL_CPU = 1,
     MV_DL_CUDA = 2,
@@ -74,7 +74,7 @@ typedef union mv_dl_face {
     mv_dl_managed managed;
 } mv_dl_face;
 
-/* One allocation an export: the structure that the consumer sees comes first, so its address is the block's. */
+/* The allocation of one export: the structure of the protocol comes first, so its address is the block's. */
 typedef struct mv_dl_block {
     mv_dl_face face;
     void *holder;  /* a reference: the view */
@@ -94,7 +94,7 @@ MV_STATIC_ASSERT(offsetof(mv_dl_managed, flags) == 24, "DLManagedTensorVersioned
 MV_STATIC_ASSERT(offsetof(mv_dl_managed, tensor) == 32, "DLManagedTensorVersioned.dl_tensor");
 MV_STATIC_ASSERT(sizeof(mv_dl_table) == 56, "DLPackExchangeAPI");
 
-/* Whether the host may read memory of this device type. */
+/* Return whether the host may read memory of this device type. */
 static inline int mv_dl_host_reads(int32_t device_type) {
     return device_type == MV_DL_CPU || device_type == MV_DL_CUDA_HOST || device_type == MV_DL_ROCM_HOST ||
            device_type == MV_DL_CUDA_MANAGED;
@@ -102,7 +102,7 @@ static inline int mv_dl_host_reads(int32_t device_type) {
 
 static inline void mv_dl_fill(mv_dl_tensor *t, int64_t *shape, int64_t *strides, const mv_desc *d) {
     int32_t kind = (int32_t)((d->flags & MV_DEVICE_MASK) >> MV_DEVICE_SHIFT);
-    t->data = d->size > 0 ? d->data : NULL; /* the specification wants NULL where there are no bytes */
+    t->data = d->size > 0 ? d->data : NULL; /* the specification requires NULL for empty tensors */
     t->device_type = kind ? kind : MV_DL_CPU;
     t->device_id = d->device_id;
     t->ndim = d->ndim;
@@ -113,7 +113,7 @@ static inline void mv_dl_fill(mv_dl_tensor *t, int64_t *shape, int64_t *strides,
     t->strides = strides;
     t->byte_offset = 0;
     for (int k = 0; k < d->ndim; k++) {
-        /* the descriptor knows the last two: a division costs as much as malloc */
+        /* the descriptor has the last two; a division costs as much as malloc */
         int last = k - (d->ndim > 2 ? d->ndim - 2 : 0);
         shape[k] = d->shape[k];
         strides[k] = last >= 0 ? d->stride[last] : d->strides[k] / (int64_t)d->itemsize;
