@@ -228,7 +228,7 @@ def _fill_extension_points() -> None:
     points.register(points.ARROW_SCHEMA, "mojoview.views.arrow._to_arrow:export_schema")
     points.register(points.ARROW_ARRAY, "mojoview.views.arrow._to_arrow:export_view")
     points.register(points.ARROW_DEVICE_ARRAY, "mojoview.views.arrow._to_arrow:export_device_view")
-    points.register(points.CUDA_INTERFACE, "mojoview.views.cuda_interface:interface_of")
+    points.register(points.CUDA_INTERFACE, "mojoview.views.interfaces.cuda_interface:interface_of")
     points.register(points.TO_SERIES, "mojoview.frames.exports.to_pandas:to_series")
     points.register(points.SUBMIT_CALL, "mojoview.flow.asynchronous.futures:submit")
     points.register(points.AWAIT_CALL, "mojoview.flow.asynchronous.asyncio_backend:aio")

@@ -269,14 +269,14 @@ def test_booleans_are_bits_until_unpacked():
         np.array(v, copy=True)  # nulls
 
 
-def test_case_b75_the_offset_of_a_slice_counts():
+def test_the_offset_of_a_slice_is_respected():
     x = pa.array(range(1, 11))[5:]
     v = mv.view(x)
     assert np.asarray(v).tolist() == [6, 7, 8, 9, 10]
     assert v.ptr == x.buffers()[1].address + 8 * 5
 
 
-def test_case_b77_integers_with_nulls_stay_integers():
+def test_integers_with_nulls_stay_integers():
     array = pa.array([1, None, 2**53 + 1])
     v = mv.view(array)
     assert v.dtype == np.int64
@@ -287,7 +287,7 @@ def test_case_b77_integers_with_nulls_stay_integers():
     assert [plain(x) for x in copied] == [1, None, 9007199254740993]
 
 
-def test_case_b82_one_offset_serves_values_and_validity():
+def test_one_offset_applies_to_values_and_validity():
     a = pa.array([None if k % 3 == 0 else k for k in range(20)], pa.int32()).slice(8, 8)
     expected = [8, None, 10, 11, None, 13, 14, None]
     v = mv.view(a)
@@ -379,8 +379,8 @@ REFUSED = [
     (np.zeros(2, "i4,i4"), ZeroCopyError, "no items"),
     (np.zeros(2, "M8[D]"), ZeroCopyError, "cast"),
     (np.zeros(2, "M8[25s]"), ZeroCopyError, "cast"),
-    (np.zeros(4)[::2], LayoutError, "side by side"),
-    (np.zeros(4)[::-1], LayoutError, "side by side"),
+    (np.zeros(4)[::2], LayoutError, "contiguous items"),
+    (np.zeros(4)[::-1], LayoutError, "contiguous items"),
     (np.zeros((2, 3), order="F"), LayoutError, "C order"),
     (np.zeros(()), ShapeError, "0 dimensions"),
     (np.ma.zeros((2, 2), "i4"), None, ""),

@@ -62,7 +62,7 @@ def nested():
     return Producer("+l", 2, (None, offsets(0, 2, 3)), children=[Producer("+s", 3, (None,), children=fields)])
 
 
-def test_case_b80_structures_are_moved_released_once_and_never_read_afterwards():
+def test_structures_are_moved_and_released_once():
     producer = nested()
     v = mv.view(producer)
     # taken: the source is marked as moved, and nobody reads the schema again
@@ -88,7 +88,7 @@ def test_case_b80_structures_are_moved_released_once_and_never_read_afterwards()
 def test_a_moved_array_cannot_be_taken_twice():
     producer = numbers()
     v = mv.view(producer)
-    with pytest.raises(InterfaceError, match="taken before"):
+    with pytest.raises(InterfaceError, match="consumed before"):
         mv.view(producer)
     assert list(v) == [5, 6, 7]
 

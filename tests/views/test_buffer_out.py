@@ -97,7 +97,7 @@ def test_formats_are_numpys_or_refused(dtype):
         assert struct.calcsize(window.format) == dtype.itemsize
 
 
-def test_case_b01_datetimes_keep_their_dtype_or_are_refused():
+def test_datetimes_keep_their_dtype_or_are_refused():
     for dtype in ("M8[ns]", "m8[ns]", "M8[D]", [("t", "M8[s]")]):
         source = np.zeros(2, dtype)
         view = mv.view(source)

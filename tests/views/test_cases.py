@@ -11,7 +11,7 @@ from mojoview.memory.errors import LayoutError, ReadOnlyError
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">i8", ">M8[s]", ">c16", ">U3"])
-def test_case_b03_the_byte_order_is_part_of_a_view(dtype):
+def test_the_byte_order_is_part_of_a_view(dtype):
     array = np.ones(10, dtype)
     view = mv.view(array)
     assert_same(view, array)
@@ -21,7 +21,7 @@ def test_case_b03_the_byte_order_is_part_of_a_view(dtype):
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3, 4])
-def test_case_b05_strides_count_bytes(padding):
+def test_strides_count_bytes(padding):
     size = 12 + padding
     dtype = np.dtype({"names": ["i", "d"], "formats": ["i4", "f8"], "offsets": [0, 4], "itemsize": size})
     records = np.zeros(3, dtype)
@@ -45,7 +45,7 @@ def test_case_b05_strides_count_bytes(padding):
     ],
     ids=["broadcast_arrays", "broadcast_to", "stride 0", "sliding window", "diagonals"],
 )
-def test_case_b09_elements_reached_twice_are_for_reading_only(make):
+def test_overlapping_elements_are_read_only(make):
     array = make()
     assert_same(mv.view(array), array, readonly=True)
     with pytest.raises((ReadOnlyError, LayoutError)) as caught:  # and no warning of NumPy's: they are errors here
@@ -66,7 +66,7 @@ def test_case_b09_elements_reached_twice_are_for_reading_only(make):
     ],
     ids=["frombuffer", "bytes", "memoryview", "pandas"],
 )
-def test_case_b14_whatever_only_reads_takes_read_only_memory(make):
+def test_readers_take_read_only_memory(make):
     obj = make()
     view = mv.view(obj)
     for window in (view, view[1:], view.T, view.reshape(-1, 1), view.cast("u1"), mv.view(view)):

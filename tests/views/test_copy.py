@@ -229,7 +229,7 @@ def test_a_dtype_attribute_that_raises():
             function(Raising())
 
 
-def test_read_only_memory_is_refused_for_writing_in_all_its_forms():
+def test_read_only_memory_is_refused_for_writing():
     for obj in (b"bytes", memoryview(b"x"), np.frombuffer(bytes(8)), np.float64(1), np.broadcast_to(np.zeros(1), 1)):
         with pytest.raises(ReadOnlyError) as caught:
             mv.view(obj, writable=True)

@@ -228,7 +228,7 @@ def test_other_masks_are_refused(mask, error):
 
 
 @pytest.mark.parametrize("stream", [None, -1, 1, 2, 12345])
-def test_case_b25_devices_take_the_streams_that_there_are(stream):
+def test_devices_take_valid_streams_only(stream):
     v = mv.view(Device())
     assert v.__dlpack__(stream=stream, max_version=(1, 0)) is not None
     pending = mv.view(Device(stream=2))

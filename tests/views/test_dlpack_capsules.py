@@ -167,7 +167,7 @@ def test_overlap_and_read_only_refuse_writing():
         (77, 24, 1, 0, 3),
     ],
 )
-def test_dtypes_that_numpy_has_not_stay_opaque_and_keep_their_name(code, bits, lanes, flags, itemsize):
+def test_dtypes_unknown_to_numpy_stay_opaque(code, bits, lanes, flags, itemsize):
     producer = Producer(doubles(), (4,), (1,), code=code, bits=bits, lanes=lanes, flags=flags)
     v = mv.view(producer)
     assert v.dtype == np.dtype(("V", itemsize))
@@ -398,7 +398,7 @@ def test_the_table_of_a_device_tells_its_stream():
             v.__dlpack__(max_version=(1, 0), stream=stream)
 
 
-def test_a_table_that_refuses_is_quoted_and_wrong_tensors_are_given_back():
+def test_refusals_of_a_table_are_quoted_and_tensors_released():
     with pytest.raises(ZeroCopyError, match="Tabled"):
         mv.view(tabled(Producer(doubles(), (3,), (1,)), fails=True))
     producer = Producer(doubles(), (-3,), (1,))

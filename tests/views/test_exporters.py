@@ -281,7 +281,7 @@ if sys.version_info >= (3, 12):
             self.live -= 1
             view.release()
 
-    def test_case_b32_a_python_exporter_is_held_exactly_once():
+    def test_a_python_exporter_is_held_exactly_once():
         exporter = Export()
         view = mv.view(exporter)
         assert (exporter.live, len(exporter.flags)) == (1, 1)

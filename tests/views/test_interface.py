@@ -139,7 +139,7 @@ class OwnBuffer(bytearray):
 
 
 def test_in_from_the_exporters_own_buffer(monkeypatch):
-    from mojoview.views.interface import from_interface
+    from mojoview.views.interfaces.array_interface import from_interface
 
     own = OwnBuffer(64, shape=(8,), typestr="<f8")
     assert from_interface(own, own.__array_interface__, False).shape == (8,)
@@ -160,7 +160,7 @@ def test_records_by_descr():
 # -- in: liars ---------------------------------------------------------------------------------------------------------
 
 
-def test_case_b11_interfaces_are_not_taken_at_their_word():
+def test_descriptions_of_interfaces_are_checked():
     memory = memoryview(bytearray(64))
     with pytest.raises(InterfaceError, match="leaves the buffer of 64 bytes") as caught:
         mv.view(Exporter(shape=(10**9,), typestr="<f8", data=memory))
@@ -235,7 +235,7 @@ def test_exactly_the_extents_inside_the_buffer_are_granted(shape, data):
             mv.view(exporter)
 
 
-def test_writing_is_granted_only_where_the_description_and_the_buffer_do():
+def test_writing_needs_description_and_buffer_to_allow_it():
     with pytest.raises(ReadOnlyError):
         mv.view(Exporter(shape=(1,), typestr="<f8", data=(np.zeros(1).ctypes.data, True)), writable=True)
     with pytest.raises(MojoViewError):

@@ -24,7 +24,7 @@ def test_nothing_grows_over_a_hundred_thousand_calls():
     assert "ok" in run_isolated("leaks_views.py", "100000", timeout=1100)
 
 
-def test_case_b93_slicing_leaves_the_count_of_none_alone():
+def test_slicing_keeps_the_reference_count_of_none():
     view = mv.view(np.arange(100.0).reshape(10, 10))
     array = view.owner
     before, base = sys.getrefcount(None), sys.getrefcount(array)
@@ -41,9 +41,7 @@ def test_the_leak_script_itself_can_fail(tmp_path):
     from support.process import ISOLATED, run_code
 
     source = (ISOLATED / "leaks_views.py").read_text()
-    planted = source.replace(
-        "flat.check(GOOD,", "LEAK = []\nflat.check([lambda: LEAK.append(mv.view(ARRAY)), *GOOD],"
-    )
+    planted = source.replace("flat.check(GOOD,", "LEAK = []\nflat.check([lambda: LEAK.append(mv.view(ARRAY)), *GOOD],")
     assert planted != source
     script = tmp_path / "planted.py"
     script.write_text(planted)

@@ -167,7 +167,7 @@ def test_a_file_that_was_truncated_before_is_found(numbers):
         mv.map_file(numbers, "f8", 1, PAGE)
 
 
-def test_anonymous_closed_and_copied_mappings_have_no_file_to_check():
+def test_mappings_without_a_file_are_not_checked():
     anonymous = mmap.mmap(-1, PAGE)
     view = mv.view(anonymous, writable=True)
     view[3] = 9

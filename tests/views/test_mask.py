@@ -57,7 +57,7 @@ def test_slicing_and_transposing_carry_the_mask(pair, data):
             check(got[1], *expected[1])
 
 
-def test_case_b74_masked_arrays_keep_their_mask():
+def test_masked_arrays_keep_their_mask():
     source = np.ma.array([1, 2], mask=[0, 1])
     view = mv.view(source)
     assert view.mask is not None

@@ -106,9 +106,7 @@ def test_every_pair_of_plain_dtypes():
                     assert (got[1].shape, got[1].dtype) == (expected[1].shape, expected[1].dtype)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["O", None, "nonsense", 3.5, [("a", "O")], "f8,O", np.array, int("1" * 50)], ids=repr
-)
+@pytest.mark.parametrize("dtype", ["O", None, "nonsense", 3.5, [("a", "O")], "f8,O", np.array, int("1" * 50)], ids=repr)
 def test_casts_to_no_dtype_or_to_references_are_refused(dtype):
     with pytest.raises(DTypeError):
         mv.view(np.arange(3)).cast(dtype)

@@ -37,7 +37,7 @@ def test_readers_of_one_view_do_not_disturb_each_other():
     assert all(run_threaded(read))
 
 
-def test_one_of_many_releases_wins_and_nobody_is_left_with_freed_memory():
+def test_one_of_many_concurrent_releases_wins():
     for _ in range(50):
         view = mv.view(np.full(5000, 7.0))
 
@@ -76,7 +76,7 @@ def test_the_number_of_live_leases_is_exact_after_many_threads():
     assert live_leases() == before
 
 
-def test_case_b90_the_callers_flags_are_never_touched():
+def test_flags_of_the_callers_array_never_change():
     array = np.arange(10)
 
     def open_and_look(number):

@@ -1,8 +1,8 @@
 """The descriptor ABI, leases, dtype and status codes, errors and argument checks.
 
-Must not know anything above: views, kernels, pandas. Read `abi.h` (the descriptor that kernels receive), `_dtype` (dtypes
-as its codes) and `numeric.h` (loads and stores by these codes); `_lease` (what keeps memory alive; the only caller of
-PyObject_GetBuffer) with `live_leases.h` and `gil_safe_decref.h`; `errors` (the tree of exceptions) and `_status` (status
-codes to exceptions); `check` (arguments); `extension_points` (the calls from lower rooms into higher ones). `atomics.h`,
-`clock.h`, `futex.h`, `platform.h` and `spin.h` are what the rooms above synchronise with.
+Must not know anything above: views, kernels, pandas. Read `abi.h` (the descriptor that kernels receive), `_dtype`
+(NumPy dtypes as its codes) and `numeric.h` (loads and stores by these codes); `_lease` (the only caller of
+PyObject_GetBuffer) with `live_leases.h` and `gil_safe_decref.h`; `errors` (the tree of exceptions) and `_status`
+(status codes to exceptions); `check` (arguments); `extension_points` (the calls from lower rooms into higher ones).
+`atomics.h`, `clock.h`, `futex.h`, `platform.h` and `spin.h` serve synchronisation in the rooms above.
 """

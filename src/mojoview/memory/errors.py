@@ -365,8 +365,9 @@ class KernelImportError(KernelError, ImportError):
         All that the compiler said.
     """
 
-    def __init__(self, message: str, *, name: str | None = None, path: str | None = None,
-                 diagnostics: tuple[Any, ...] = ()):
+    def __init__(
+        self, message: str, *, name: str | None = None, path: str | None = None, diagnostics: tuple[Any, ...] = ()
+    ):
         super().__init__(message)
         self.msg, self.name, self.path, self.diagnostics = message, name, path, tuple(diagnostics)
         first = next((d for d in diagnostics if d.severity == "error" and d.line), None)

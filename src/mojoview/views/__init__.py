@@ -1,13 +1,16 @@
-"""Typed windows on memory: `View`, and every protocol by which arrays come in and go out.
+"""Typed windows on memory: `View`, and every protocol by which arrays are imported and exported.
 
-Must not know pandas or kernels. `_entry` and `open` choose the protocol, `_acquire` reads and checks what an exporter
-says, `_window` and `_view` are the window itself, `layout.h` its geometry in plain C.
+Must not know pandas or kernels. Read `layout.h` and `_geometry` (shapes, strides, indices), `_window` (the base of a
+view; bits) and `_view`; `bits.h` has bit masks, `region.h` and `_borrowing` the borrow checking, `array` operations
+that NumPy does. `_construct` makes views from exporters; `interfaces/`, `dlpack/` and `arrow/` hold the other protocols.
+`dispatch` chooses the protocol; `_capi` has `view()` and the cimport surface. Further: `_pointer_table`, `mapped`
+(files) and `repr`.
 """
 
 from mojoview.views._borrowing import borrow_check
+from mojoview.views._capi import view
 from mojoview.views._pointer_table import PointerTable
 from mojoview.views._view import View
-from mojoview.views._view_function import view
 from mojoview.views.dispatch import from_ptr
 from mojoview.views.mapped import map_file
 

@@ -1,1 +1,5 @@
-# Nothing of it is reached from Python: see _capi.pxd.
+from typing import Any, Literal
+
+from mojoview.views._view import View
+
+def view(obj: Any, *, writable: bool = False, copy: Literal["never", "if_needed", "always"] = "never") -> View: ...

@@ -12,7 +12,7 @@ from mojoview.memory.errors import (
     AllocationError, ArgumentError, DeviceError, DTypeError, ExportedError, LayoutError, MaskError, ReadOnlyError,
     ReleasedError, ShapeError,
 )
-from mojoview.views._view_function import view
+from mojoview.views._capi import view
 
 
 cdef enum:

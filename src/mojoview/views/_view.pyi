@@ -6,8 +6,7 @@ from typing import Any, ClassVar, SupportsIndex, TypeAlias, overload
 
 from numpy.typing import DTypeLike, NDArray
 
-from mojoview.views._bits import Bits
-from mojoview.views._window import Window
+from mojoview.views._window import Bits, Window
 
 _Part: TypeAlias = SupportsIndex | slice | EllipsisType | None
 _Key: TypeAlias = _Part | tuple[_Part, ...]

@@ -10,11 +10,11 @@ from mojoview.memory.abi cimport (
 )
 from mojoview.memory._lease cimport Lease, lease_buffer, lease_owner
 from mojoview.views cimport _borrowing
-from mojoview.views._bits cimport make_bits
 from mojoview.views.dlpack._to_dlpack cimport capsule_of, check_export, device_of, exports_plainly
 from mojoview.views._geometry cimport apply_index, apply_shape, fill_buffer, int64_tuple, resize_items, transpose
 from mojoview.views._window cimport (
-    Window, check_exportable, check_host, copy_fields, derive_flags, descriptor, drop_mask, open_store, set_dtype,
+    Window, check_exportable, check_host, copy_fields, derive_flags, descriptor, drop_mask, make_bits, open_store,
+    set_dtype,
 )
 from mojoview.views.bits cimport mv_bit
 

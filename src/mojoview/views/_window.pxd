@@ -1,4 +1,4 @@
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 
 from mojoview.memory.abi cimport mv_desc
 from mojoview.memory._lease cimport Lease
@@ -20,6 +20,15 @@ cdef class Window:
     cdef object __weakref__
 
 
+cdef class Bits:
+    cdef Lease _lease
+    cdef const uint8_t *start     # byte of the first bit
+    cdef readonly int64_t offset  # bits from `start` to the first bit
+    cdef readonly int64_t size
+    cdef readonly str device      # as View.device
+
+
+cdef Bits make_bits(Lease lease, const uint8_t *start, int64_t offset, int64_t size, str device=*)
 cdef int raise_released() except -1
 cdef int set_dtype(Window self, object dtype) except -1
 cdef int derive_flags(Window self) except -1

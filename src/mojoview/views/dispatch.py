@@ -32,9 +32,9 @@ from mojoview.views._view import View
 from mojoview.views.array import aligned_copy
 from mojoview.views.arrow._from_arrow import from_arrow
 from mojoview.views.arrow.chunked import in_place, open_import
-from mojoview.views.cuda_interface import from_cuda_interface
 from mojoview.views.dlpack._from_dlpack import from_dlpack
-from mojoview.views.interface import from_interface
+from mojoview.views.interfaces.array_interface import from_interface
+from mojoview.views.interfaces.cuda_interface import from_cuda_interface
 from mojoview.views.mapped import check_mapping
 
 __all__ = ["from_ptr", "open_slow"]

@@ -3,8 +3,8 @@ from typing import Any, final
 import numpy as np
 
 from mojoview.memory._lease import Lease
-from mojoview.views._bits import Bits
 from mojoview.views._view import View
+from mojoview.views._window import Bits
 from mojoview.views.arrow.format import ArrowChunks, ArrowNode
 
 @final

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset, strlen, strerror
 
 from mojoview.memory._lease cimport Lease
-from mojoview.views._bits cimport make_bits
+from mojoview.views._window cimport make_bits
 from mojoview.views._construct cimport with_bits
 from mojoview.views._view cimport View, make_view
 from mojoview.views.arrow.c_data cimport (

@@ -23,9 +23,9 @@ from mojoview.memory.errors import (
     ZeroCopyError,
 )
 from mojoview.memory.extension_points import TO_SERIES, resolve
-from mojoview.views._bits import Bits
 from mojoview.views._construct import from_array
 from mojoview.views._view import View
+from mojoview.views._window import Bits
 from mojoview.views.arrow import _from_arrow, _to_arrow
 from mojoview.views.arrow.elements import element_index, slice_bounds
 from mojoview.views.arrow.format import ArrowNode, fixed_dtype
@@ -69,7 +69,8 @@ class ArrowView:
     Notes
     -----
     Indexing gives one element as a Python object (None if it is missing); slices in steps of 1 are views. Exports
-    Arrow's capsules, in the same buffers. Thread safety: any thread; `release()` must not run concurrently with other uses.
+    Arrow's capsules, in the same buffers. Thread safety: any thread; `release()` must not run concurrently with other
+    uses.
     """
 
     kind: ClassVar[str] = "Arrow"
@@ -183,7 +184,9 @@ class ArrowView:
         return _to_arrow.export_device_node(self._node, kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentError(f"a {type(self).__name__} cannot be pickled or copied: its memory belongs to another object")
+        raise ArgumentError(
+            f"a {type(self).__name__} cannot be pickled or copied: its memory belongs to another object"
+        )
 
     def __repr__(self) -> str:
         if self._held is None:

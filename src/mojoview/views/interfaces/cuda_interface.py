@@ -8,7 +8,7 @@ from typing import Any
 from mojoview.memory.errors import ArgumentError, InterfaceError, MaskError, StreamError
 from mojoview.views import _construct
 from mojoview.views._view import View
-from mojoview.views.interface import from_interface
+from mojoview.views.interfaces.array_interface import from_interface
 
 __all__ = ["from_cuda_interface", "interface_of"]
 

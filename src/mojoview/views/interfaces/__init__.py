@@ -1,0 +1,1 @@
+"""Array interfaces: `array_interface` (NumPy, import) and `cuda_interface` (both ways). Must not know pandas."""
