@@ -144,7 +144,7 @@ def field_of(dtype: np.dtype[Any], name: str | list[str]) -> tuple[np.dtype[Any]
     Raises
     ------
     IndexingError
-        The dtype has no fields, or the names are no strings.
+        The dtype has no fields, or the names are not strings.
     FieldError
         There is no such field, or one is named twice.
     """
@@ -216,8 +216,8 @@ def _of_ctypes(owner: object) -> np.dtype[Any] | None:
 
 _CData: Any = ctypes.Structure.__base__
 
-# '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single letters need a table.
-_FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {
+# '@' and no prefix mean native sizes, '=' and '<' the standard ones: only single characters need a table.
+_FORMATS = {char: np.dtype(char) for char in "bBhHiIlLqQefd?"} | {
     "Zf": np.dtype("F"),
     "Zd": np.dtype("D"),
     "c": np.dtype("S1"),
@@ -225,9 +225,9 @@ _FORMATS = {letter: np.dtype(letter) for letter in "bBhHiIlLqQefd?"} | {
     "N": np.dtype(np.uintp),
 }
 _FORMATS |= {
-    prefix + letter: np.dtype(prefix + code)
+    prefix + char: np.dtype(prefix + code)
     for prefix in "<>="
-    for letter, code in {
+    for char, code in {
         "b": "i1",
         "B": "u1",
         "h": "i2",
@@ -244,7 +244,7 @@ _FORMATS |= {
         "?": "?",
     }.items()
 }
-_FORMATS |= {"@" + letter: dtype for letter, dtype in _FORMATS.items() if letter[0] not in "<>=@"}
+_FORMATS |= {"@" + char: dtype for char, dtype in _FORMATS.items() if char[0] not in "<>=@"}
 
 
 def dtype_of_code(code: int, bits: int, logical: int = PLAIN) -> np.dtype[Any]:

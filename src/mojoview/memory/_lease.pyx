@@ -28,7 +28,7 @@ cdef extern from "memory/live_leases.h" nogil:
 
 
 # The owner must outlive the export: were the cycle collector to clear `owner` or `buffer.obj` first, the exporter would
-# never be notified that its buffer is free. Cycles through a lease are broken elsewhere, in the objects the owner holds.
+# never be notified that its buffer is free. Cycles through a lease are broken elsewhere, in what the owner holds.
 @cython.no_gc_clear
 cdef class Lease:
     """Lease()
@@ -57,7 +57,7 @@ cdef class Lease:
 
 
 cdef Lease lease_buffer(object exporter, object owner, int flags):
-    """Acquire the exporter's buffer; the exporter's own exception passes through. `owner` is the object of the caller."""
+    """Acquire the exporter's buffer; its own exception passes through. `owner` is the object of the caller."""
     cdef Lease lease = Lease.__new__(Lease)
     PyObject_GetBuffer(exporter, &lease.buffer, flags)
     lease.held = True

@@ -1,4 +1,4 @@
-/* Drop a reference to a Python object from foreign code: on any thread, with or without the GIL, also after finalization. */
+/* Drop a reference to a Python object from any thread, with or without the GIL, also after finalization. */
 #ifndef MOJOVIEW_GIL_SAFE_DECREF_H
 #define MOJOVIEW_GIL_SAFE_DECREF_H
 

@@ -1,4 +1,4 @@
-# The cimport surface for third-party modules, through `mojoview/__init__.pxd`. Free functions on a struct that only grows:
+# The cimport surface for third parties, through `mojoview/__init__.pxd`. Free functions on a struct that only grows:
 # no class layout is compiled into a consumer, so that one built against this release runs with the next.
 from mojoview.memory.abi cimport mv_desc
 

@@ -299,7 +299,7 @@ def with_mask(View values not None, View mask not None):
 
 
 cdef View with_bits(View values, Lease lease, const uint8_t *bits, int64_t offset):
-    """Make a 1-D view whose zero bits in the bitmap are missing elements; the caller has checked the bitmap's extent."""
+    """Make a 1-D view whose zero bits in the bitmap are missing elements; the caller has checked its extent."""
     cdef View other = alias_of(values)
     other._mask_lease = lease
     other.desc.flags |= MV_HAS_MASK | MV_MASK_BITS

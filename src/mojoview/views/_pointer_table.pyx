@@ -36,7 +36,7 @@ cdef class PointerTable:
     objects : iterable of View or array-like
         Objects other than views are opened with `view()`.
     to : {"data", "descriptors"}
-        "data": each pointer leads to the first element. Nothing describes the memory, so all views must be C-contiguous,
+        "data": each pointer leads to the first element. Nothing describes the memory, so views must be C-contiguous,
         of one shape and one native dtype, and without masks. "descriptors": each leads to a `mv_desc`; any views do.
     writable : bool
         Whether kernels may write through the pointers; then all views must be writable. With False they must not.

@@ -279,7 +279,8 @@ cdef class View(Window):
     @property
     def __cuda_array_interface__(self):
         if descriptor(self).flags & MV_DEVICE_MASK == 0:
-            raise ProtocolError("__cuda_array_interface__: expected device memory, got host memory; use __array_interface__ or the "
+            raise ProtocolError("__cuda_array_interface__: expected device memory, got the host's; use "
+                                "__array_interface__ or the "
                                 "buffer protocol")
         self._exposed = True
         return resolve(CUDA_INTERFACE)(self, self._stream)
@@ -301,8 +302,8 @@ cdef class View(Window):
         stream : int, optional
             None for host memory. Device memory: None, -1 (no synchronisation), 1, 2 or a handle; 0 is refused.
         max_version : tuple of int, optional
-            Newest version that the consumer understands. From (1, 0) on the capsule is versioned and can mark the memory
-            as read-only.
+            Newest version that the consumer understands. From (1, 0) on the capsule is versioned and can mark
+            memory as read-only.
         dl_device : tuple of int, optional
             Must be the memory's own.
         copy : bool, optional

@@ -13,10 +13,10 @@ cdef class Window:
     cdef bytes _format               # PEP 3118 format that our own exports point to; None if the dtype has none
     cdef int _alignment              # of the dtype, in bytes
     cdef object _pin                 # any other object that must live as long (pandas' Copy-on-Write reference)
-    cdef Py_ssize_t _exports         # consumers of our buffer and running kernels: while there are any, release() refuses
-    cdef object _arrow               # Arrow's format of the items if it has more detail than the dtype (time zones); or None
+    cdef Py_ssize_t _exports         # buffer consumers and running kernels: while there are any, release() refuses
+    cdef object _arrow               # Arrow's format if it has more detail than the dtype (time zones); or None
     cdef object _stream              # device stream on which the memory may still be written; or None
-    cdef bint _exposed               # the address was exported by __array_interface__: the memory stays until the view is gone
+    cdef bint _exposed               # the address was exported: the memory stays until the view is gone
     cdef object __weakref__
 
 

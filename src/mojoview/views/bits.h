@@ -56,7 +56,7 @@ static inline int mv_is_nat(const char *values, int64_t at) {
     return value == INT64_MIN;
 }
 
-/* Write the validity of a 1-D mask, of contiguous datetimes (`nat`), or of both as a bitmap. Returns the valid count. */
+/* Write the validity of a 1-D mask, contiguous datetimes (`nat`), or both as a bitmap. Returns the valid count. */
 static inline int64_t mv_validity(const mv_desc *d, int nat, uint8_t *out) {
     int64_t count = 0;
     const uint8_t *mask = d->flags & MV_MASK_BITS ? d->mask : d->mask + d->mask_offset / 8;

@@ -19,7 +19,8 @@ static inline int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t 
     return size;
 }
 
-/* Compute the byte offsets of the first and of one past the last byte, relative to element [0, ..., 0]. False on overflow. */
+/* Compute the byte offsets of the first and of one past the last byte, relative to element [0, ..., 0];
+ * false on overflow. */
 static inline bool mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low,
                              int64_t *high) {
     int64_t lo = 0, hi = itemsize;
@@ -64,7 +65,7 @@ static inline bool mv_is_contiguous(int ndim, const int64_t *shape, const int64_
     return true;
 }
 
-/* Return whether two elements may share bytes. Never false if they do; may be true for unusual strides if they do not. */
+/* Return whether two elements may share bytes: true if they do, and for some unusual strides if they do not. */
 static inline bool mv_may_self_overlap(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize) {
     int order[MV_MAX_NDIM], n = 0;
     uint64_t reach = (uint64_t)itemsize;
@@ -124,8 +125,8 @@ static inline int mv_desc_derive(mv_desc *d, int64_t alignment) {
     return 0;
 }
 
-/* Compute the strides of `d` (whose flags are derived) for another C-order shape of the same size; false if that needs a
- * copy. Dimensions of both shapes are matched in groups of equal size; inside a group the old axes must be mergeable. */
+/* Compute the strides of `d` (whose flags are derived) for another C-order shape of the same size; false if that needs
+ * a copy. Dimensions of both shapes are matched in groups of equal size; inside a group old axes must be mergeable. */
 static inline bool mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides) {
     int64_t old_shape[MV_MAX_NDIM], old_strides[MV_MAX_NDIM];
     int old_ndim = 0;

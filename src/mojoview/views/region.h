@@ -60,7 +60,8 @@ static inline mv_wide mv_divide_down(mv_wide a, int64_t b) {
 static inline bool mv_reaches(const mv_axis *axis, int axes, mv_wide apart, int *steps) {
     if (axes == 0)
         return true; /* the bounds of the axis before it held */
-    mv_wide n = -mv_divide_down(axis->above - apart, axis->stride), last = mv_divide_down(apart - axis->below, axis->stride);
+    mv_wide n = -mv_divide_down(axis->above - apart, axis->stride);
+    mv_wide last = mv_divide_down(apart - axis->below, axis->stride);
     if (n < axis->from)
         n = axis->from;
     if (last > axis->to)

@@ -100,7 +100,7 @@ def from_dlpack(obj, bint writable):
                             writable, None)
     if PyCapsule_IsValid(capsule, "dltensor"):
         return from_legacy(what, capsule, lease, writable)
-    raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is not a DLPack capsule or was consumed before")
+    raise InterfaceError(f"{what}: __dlpack__ returned {capsule!r}, which is not a DLPack capsule or was consumed")
 
 
 cdef int check_resolved(str what, obj) except -1:
