@@ -437,6 +437,28 @@ static void test_threads(int mode, int producers) {
     free(memory);
 }
 
+/* A reader is lapped, and again between its load of `tail` and its search for a frame; then the producer ends. */
+static void test_lapped(void) {
+    const uint64_t capacity = 8192, count = 1000;
+    void *memory = new_ring(capacity, 0, 0);
+    mv_ring w = open_ring(memory, capacity, MV_RING_BROADCAST, 0),
+            r = open_ring(memory, capacity, MV_RING_BROADCAST, 0);
+    uint8_t message[64] = {0}, out[64];
+    uint64_t seq, got = 0;
+    mv_ring_frame f;
+    CHECK(mv_lossy_produce(&w) == 0 && mv_lossy_attach(&r, 0) == 0);
+    for (uint64_t k = 0; k < count / 2; k++)
+        CHECK(mv_ring_send(&w, message, sizeof message, MV_FRAME_DATA, &seq) == MV_RING_OK);
+    uint64_t tail = mv_lossy_tail(&r);
+    for (uint64_t k = count / 2; k < count; k++)
+        CHECK(mv_ring_send(&w, message, sizeof message, MV_FRAME_DATA, &seq) == MV_RING_OK);
+    mv_lossy_jump(&r, tail - capacity / 2, tail);
+    for (int rc; (rc = mv_lossy_next(&r, out, sizeof out, &f)) != MV_RING_EMPTY; got += rc == MV_RING_OK)
+        CHECK(rc == MV_RING_OK || rc == MV_RING_LAPPED);
+    CHECK(got > 0 && got + r.lost == count);
+    free(memory);
+}
+
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     if (argc > 2)
@@ -447,6 +469,8 @@ int main(int argc, char **argv) {
         test_wrap();
     else if (!strcmp(name, "unblock"))
         test_unblock();
+    else if (!strcmp(name, "lapped"))
+        test_lapped();
     else if (!strcmp(name, "flip"))
         test_flip();
     else if (!strcmp(name, "hostile"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from native.build import NATIVE, PACKAGE, changed_copy
 
-TESTS = ["crc", "wrap", "unblock", "flip", "hostile", "spsc", "mpsc", "broadcast"]
+TESTS = ["crc", "wrap", "unblock", "lapped", "flip", "hostile", "spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
 # Header, statement to weaken, test to run. Each statement must occur exactly once, or the mutant proves nothing.
 MUTANTS = {

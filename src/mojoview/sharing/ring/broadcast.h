@@ -84,9 +84,8 @@ static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_r
     return mv_lossy_torn(r, pos) ? MV_RING_LAPPED : fault;
 }
 
-/* Return the position of the first valid frame from `from` on, or the tail. */
-static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
-    uint64_t tail = mv_lossy_tail(r);
+/* Return the position of the first valid frame from `from` on, or `tail`. */
+static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from, uint64_t tail) {
     mv_ring_frame f;
     from &= ~(uint64_t)(MV_RING_LINE - 1);
     if (tail - from > r->capacity)
@@ -97,8 +96,10 @@ static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from) {
     return tail;
 }
 
-static inline void mv_lossy_jump(mv_ring *r, uint64_t from) {
-    r->pos = mv_lossy_find(r, from);
+/* Continue at the first valid frame from `from` on, but not beyond the `tail` that the caller loaded: frames before a
+   later tail could be skipped without a frame after them to show the gap. */
+static inline void mv_lossy_jump(mv_ring *r, uint64_t from, uint64_t tail) {
+    r->pos = mv_lossy_find(r, from, tail);
     r->gap_expected = 1;
     r->resyncs++;
 }
@@ -120,7 +121,7 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
         if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST)
             mv_expect_from_start(r); /* also if the first frame is damaged */
         else
-            r->pos = mv_lossy_find(r, r->pos);
+            r->pos = mv_lossy_find(r, r->pos, mv_lossy_tail(r));
         return MV_RING_OK;
     }
     if (r->mode == MV_RING_MPSC) {
@@ -149,12 +150,12 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
                 return MV_RING_EMPTY; /* not committed; RLX: a hint */
         }
         if (fault == MV_RING_LAPPED) {
-            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2);
+            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2, tail);
             return MV_RING_LAPPED;
         }
         uint64_t here = r->pos;
         if (fault) {
-            mv_lossy_jump(r, here + MV_RING_LINE);
+            mv_lossy_jump(r, here + MV_RING_LINE, tail);
             uint64_t until = r->pos;
             r->pos = here;
             return mv_report_break(r, 0, fault, until);
@@ -168,7 +169,7 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
             return MV_RING_SHORT_BUFFER;
         mv_copy_from_shared(dst, f->payload, f->length);
         if (mv_lossy_torn(r, here)) {
-            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2);
+            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2, tail);
             return MV_RING_LAPPED;
         }
         f->payload = dst;
@@ -192,7 +193,7 @@ static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
             break;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, &f);
         if (fault) {
-            mv_lossy_jump(r, fault == MV_RING_LAPPED ? mv_lossy_oldest(r) : r->pos + MV_RING_LINE);
+            mv_lossy_jump(r, fault == MV_RING_LAPPED ? mv_lossy_oldest(r) : r->pos + MV_RING_LINE, tail);
             continue;
         }
         if (f.type != MV_FRAME_PAD && (int64_t)(f.seq - seq) >= 0)
@@ -214,7 +215,7 @@ static inline int mv_recorder_recover(mv_ring *r) {
         mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes) == MV_RING_OK && !(r->tail & (MV_RING_LINE - 1));
     uint64_t walked = 0;
     if (!marked) {
-        r->tail = mv_lossy_find(r, mv_lossy_oldest(r));
+        r->tail = mv_lossy_find(r, mv_lossy_oldest(r), mv_lossy_tail(r));
     }
     while (walked < r->capacity) {
         mv_ring_header h;
