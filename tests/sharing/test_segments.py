@@ -256,7 +256,7 @@ def test_a_flipped_bit_in_the_header_is_found(where, bit):
         os.unlink(path)
 
 
-def test_symbolic_links_are_refused_and_their_target_is_untouched(name, tmp_path):
+def test_symbolic_links_are_refused_and_not_followed(name, tmp_path):
     target = tmp_path / "precious"
     target.write_bytes(bytes(image(name)))
     before = target.stat()
@@ -391,7 +391,7 @@ def test_a_process_that_only_attached_keeps_the_name(name):
     segments.close_segment(segment)
 
 
-def test_a_forked_child_owns_nothing_and_keeps_no_dead_parent_alive(name):
+def test_a_forked_child_owns_nothing_of_its_parent(name):
     code = f"""
 import os, signal, sys, time
 from mojoview.sharing.segment import _segment, segments

@@ -329,7 +329,7 @@ def consistent(record) -> bool:
     return bool((record["copies"] == record["n"]).all())
 
 
-def test_a_killed_writer_leaves_its_last_publication_and_can_be_replaced(name):
+def test_a_killed_writer_leaves_its_publication_and_is_replaced(name):
     for attempt in range(3):
         process = start(WRITER.format(name=name))
         reader = mv.State.attach(name)
