@@ -1,6 +1,7 @@
 """Native code becomes kernels: Mojo sources (`mojo/`), C libraries and function pointers (`c/`).
 
-Must not know pandas, shared memory, or how kernels are called. Nothing here is imported by `import mojoview`.
+Builds the `Kernel` objects of `calls/`. Must not know pandas or shared memory. Nothing here is imported by
+`import mojoview`.
 
 Reading order:
 
