@@ -1,7 +1,7 @@
 """pandas: the accessors `df.mojo`, `series.mojo`, `index.mojo` and `array.mojo`, and the views that they make.
 
-The only room that imports pandas; `blocks` is its only file that touches pandas' internals. Must not know kernels/ or cli/.
-Reading order: `accessors` (what users call), `labels` (labels to positions), `blocks` (pandas' internals),
+The only room that imports pandas; `blocks` is its only file that touches pandas' internals. Must not know kernels/
+or cli/. Reading order: `accessors` (what users call), `labels` (labels to positions), `blocks` (pandas' internals),
 `column_data` and `arrow_columns` (what a column's memory means), `pins` (pinned frames and columns), `column_view`,
 `block_view`, `frame_columns`, `index_view` (the views), `exports/` (to pandas, Arrow, text), `frame_view`, `writing`
 (leases and assignment), `shared/` (frames in shared memory), `registration`.
