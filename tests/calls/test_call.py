@@ -216,7 +216,12 @@ RELEASED.release()
         ),
         (np.ones(8), np.frombuffer(bytes(64)), ReadOnlyError, "read-only ndarray"),
         (np.ones(8), np.broadcast_to(np.ones(1), (8,)), MojoViewError, "argument 'y'"),
-        (mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)), np.ones(8), MaskError, "does not support missing values"),
+        (
+            mv.view(np.ma.array(np.ones(8), mask=[1] + [0] * 7)),
+            np.ones(8),
+            MaskError,
+            "does not support missing values",
+        ),
         (RELEASED, np.ones(8), ReleasedError, "released"),
         (np.array([None] * 8), np.ones(8), DTypeError, "object"),
         ({"x": 1.0}, np.ones(8), ArgumentError, "dict"),

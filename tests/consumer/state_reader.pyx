@@ -7,7 +7,10 @@ from mojoview.sharing.state.latch cimport MV_LATCH_READ, mv_latch_of_segment, mv
 
 
 def follow(memory, uint64_t last):
-    """Read until publication `last`; return how many reads were torn or went back. Each word of a record is its number."""
+    """Read until publication `last`; return how many reads were torn or went back.
+
+    Each word of a record is its number.
+    """
     cdef const mv_desc *d = mv_view_hold(memory)
     cdef mv_latch_ref latch
     cdef uint64_t record[512]

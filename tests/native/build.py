@@ -13,9 +13,13 @@ NATIVE = Path(__file__).parent
 PACKAGE = Path(mojoview.__file__).parent
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-Werror"]
-SANITIZERS = {"plain": ["-O2"], "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-              "loops": ["-O0", "-g", "-DMV_NO_CLONES", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-              "mutant": ["-O0", "-DMV_NO_CLONES"], "threads": ["-O1", "-g", "-fsanitize=thread"]}
+SANITIZERS = {
+    "plain": ["-O2"],
+    "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "loops": ["-O0", "-g", "-DMV_NO_CLONES", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "mutant": ["-O0", "-DMV_NO_CLONES"],
+    "threads": ["-O1", "-g", "-fsanitize=thread"],
+}
 
 
 def environment() -> dict[str, str]:

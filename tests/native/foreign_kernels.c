@@ -7,8 +7,8 @@
 #include "memory/abi.h"
 
 /* Writes all that it received to `out`, as doubles: integers and floating numbers mixed, most of them on the stack. */
-int32_t mixed(int8_t a, double b, uint16_t c, float d, const mv_desc *out, int64_t e, uint64_t f, float g, double h, bool i, int32_t j,
-              double k, uint32_t l, float m) {
+int32_t mixed(int8_t a, double b, uint16_t c, float d, const mv_desc *out, int64_t e, uint64_t f, float g, double h,
+              bool i, int32_t j, double k, uint32_t l, float m) {
     double *to = (double *)out->data;
     const double all[] = {a, b, c, d, (double)e, (double)f, g, h, i, j, k, l, m};
     for (int n = 0; n < 13; n++)
@@ -16,8 +16,8 @@ int32_t mixed(int8_t a, double b, uint16_t c, float d, const mv_desc *out, int64
     return 0;
 }
 
-int32_t many_floats(const mv_desc *out, double a, float b, double c, float d, double e, float f, double g, float h, double i, float j,
-                    double k, float l, int8_t m) {
+int32_t many_floats(const mv_desc *out, double a, float b, double c, float d, double e, float f, double g, float h,
+                    double i, float j, double k, float l, int8_t m) {
     double *to = (double *)out->data;
     const double all[] = {a, b, c, d, e, f, g, h, i, j, k, l, m};
     for (int n = 0; n < 13; n++)
@@ -69,10 +69,28 @@ uint64_t as_u64(uint64_t x) { return x; }
 bool as_bool(bool x) { return !x; }
 int32_t sees(const mv_desc *x, const mv_desc *out) { /* what the descriptor says, as numbers */
     int64_t *to = (int64_t *)out->data;
-    const int64_t all[] = {x->size, x->stride[0], x->stride[1], x->ndim, x->dtype_code, x->dtype_bits, x->dtype_lanes, (int64_t)x->flags,
-                           (int64_t)x->generation, x->itemsize, x->struct_bytes, x->abi_version, x->shape[0], x->strides[0],
-                           x->mask != 0, x->mask_offset, x->device_id, x->logical, x->mask_stride[0], (int64_t)x->reserved[0],
-                           (int64_t)x->reserved[2], (int64_t)((uintptr_t)x % 64)};
+    const int64_t all[] = {x->size,
+                           x->stride[0],
+                           x->stride[1],
+                           x->ndim,
+                           x->dtype_code,
+                           x->dtype_bits,
+                           x->dtype_lanes,
+                           (int64_t)x->flags,
+                           (int64_t)x->generation,
+                           x->itemsize,
+                           x->struct_bytes,
+                           x->abi_version,
+                           x->shape[0],
+                           x->strides[0],
+                           x->mask != 0,
+                           x->mask_offset,
+                           x->device_id,
+                           x->logical,
+                           x->mask_stride[0],
+                           (int64_t)x->reserved[0],
+                           (int64_t)x->reserved[2],
+                           (int64_t)((uintptr_t)x % 64)};
     for (int n = 0; n < 22; n++)
         to[n] = all[n];
     return 0;

@@ -7,12 +7,12 @@
 #include "calls/native/registers.h"
 #include "compute/walk.h"
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "kernels_test.c:%d: %s\n", __LINE__, #what); \
-            exit(1); \
-        } \
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "kernels_test.c:%d: %s\n", __LINE__, #what);                                               \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static uint64_t state = 88172645463325252u;
@@ -30,8 +30,10 @@ typedef struct made {
     uint8_t *mask;
 } made;
 
-static const struct { uint8_t code, bits; } dtypes[] = {{MV_BOOL, 8}, {MV_INT, 8}, {MV_INT, 16}, {MV_INT, 32}, {MV_INT, 64}, {MV_UINT, 8},
-    {MV_UINT, 16}, {MV_UINT, 32}, {MV_UINT, 64}, {MV_FLOAT, 16}, {MV_FLOAT, 32}, {MV_FLOAT, 64}};
+static const struct {
+    uint8_t code, bits;
+} dtypes[] = {{MV_BOOL, 8},  {MV_INT, 8},   {MV_INT, 16},  {MV_INT, 32},   {MV_INT, 64},   {MV_UINT, 8},
+              {MV_UINT, 16}, {MV_UINT, 32}, {MV_UINT, 64}, {MV_FLOAT, 16}, {MV_FLOAT, 32}, {MV_FLOAT, 64}};
 
 static char *at(const mv_desc *d, const int64_t *index) {
     char *p = d->data;
@@ -50,7 +52,10 @@ static int next(const mv_desc *d, int64_t *index) {
 }
 
 static made make(int type, int ndim, const int64_t *shape, int masked) {
-    made m = {.desc = {.ndim = ndim, .dtype_code = dtypes[type].code, .dtype_bits = dtypes[type].bits, .dtype_lanes = 1,
+    made m = {.desc = {.ndim = ndim,
+                       .dtype_code = dtypes[type].code,
+                       .dtype_bits = dtypes[type].bits,
+                       .dtype_lanes = 1,
                        .itemsize = dtypes[type].bits / 8u}};
     int64_t step = m.desc.itemsize + draw(4), low, high;
     int order[MV_MAX_NDIM];
@@ -170,7 +175,8 @@ static void test_reductions(void) {
     CHECK(mv_run_reduction(mv_reduction_of(MV_COUNT), args, NULL, &got, NULL) == MV_OK);
     CHECK(got.i64 == present);
     CHECK(mv_run_reduction(mv_reduction_of(MV_MEAN), args, NULL, &got, NULL) == MV_OK);
-    CHECK(count == 0 || nan_at >= 0 ? got.f64 != got.f64 : fabs(got.f64 - sum / (double)count) <= 1e-9 * scale + 1e-300);
+    CHECK(count == 0 || nan_at >= 0 ? got.f64 != got.f64
+                                    : fabs(got.f64 - sum / (double)count) <= 1e-9 * scale + 1e-300);
     int32_t status = mv_run_reduction(mv_reduction_of(MV_ARGMIN), args, NULL, &got, NULL);
     CHECK(status == (count ? MV_OK : MV_E_EMPTY));
     /* beyond 2^53 doubles cannot tell neighbours apart */
@@ -185,7 +191,8 @@ static void test_reductions(void) {
 static void test_elementwise(void) {
     int64_t shape[MV_MAX_NDIM];
     int ndim = random_shape(shape), type = (int)draw(12);
-    made x = make(type, ndim, shape, (int)draw(3)), y = make(type, ndim, shape, (int)draw(3)), out = make(type, ndim, shape, (int)draw(3));
+    made x = make(type, ndim, shape, (int)draw(3)), y = make(type, ndim, shape, (int)draw(3)),
+         out = make(type, ndim, shape, (int)draw(3));
     mv_desc *args[] = {&x.desc, &y.desc, &out.desc};
     const mv_desc before = out.desc;
     size_t bytes = 0;
@@ -213,7 +220,8 @@ static void test_elementwise(void) {
                     memcpy(expected, &u, before.itemsize);
                 }
             }
-            if (type >= MV_T_F16 && number(expected, type) != number(expected, type) && number(p, type) != number(p, type))
+            if (type >= MV_T_F16 && number(expected, type) != number(expected, type) &&
+                number(p, type) != number(p, type))
                 memcpy(expected, p, before.itemsize); /* a NaN is a NaN */
             CHECK(memcmp(p, expected, before.itemsize) == 0);
             memcpy(old + (p - out.memory), expected, before.itemsize);
@@ -251,7 +259,9 @@ static void test_halves(void) {
         float f = mv_half_to_float((uint16_t)h);
         uint16_t back = mv_float_to_half(f);
         CHECK(f != f ? (back & 0x7fff) > 0x7c00 : back == h);
-        if (f == f && (h & 0x7fff) < 0x7c00) { /* half way to the next goes to the even one, a little more up, a little less down */
+        if (f == f &&
+            (h & 0x7fff) <
+                0x7c00) { /* half way to the next goes to the even one, a little more up, a little less down */
             float up = mv_half_to_float((uint16_t)(h + 1)), middle = (float)(((double)f + up) / 2);
             if ((h & 0x7fff) == 0x7bff)
                 continue;
@@ -260,7 +270,8 @@ static void test_halves(void) {
             CHECK(mv_float_to_half(nextafterf(middle, f)) == h);
         }
     }
-    CHECK(mv_float_to_half(65519.0f) == 0x7bff && mv_float_to_half(65520.0f) == 0x7c00 && mv_float_to_half(-1e30f) == 0xfc00);
+    CHECK(mv_float_to_half(65519.0f) == 0x7bff && mv_float_to_half(65520.0f) == 0x7c00 &&
+          mv_float_to_half(-1e30f) == 0xfc00);
 }
 
 int main(void) {

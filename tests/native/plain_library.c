@@ -19,8 +19,8 @@ void scale(double a, const double *x, int32_t n, double *y) {
 /* Says what it received: 14 arguments, most of them on the stack, sizes among them. */
 void received(size_t n, int8_t a, double b, ptrdiff_t rows, int c, float d, size_t cols, const double *x,
               const double *table, int64_t e, uint16_t f, double g, int64_t out_n, double *out) {
-    const double all[] = {(double)n, a, b, (double)rows, c, d, (double)cols, x[n - 1], table[rows * cols - 1], (double)e, f, g,
-                          (double)out_n};
+    const double all[] = {(double)n, a, b, (double)rows, c, d, (double)cols, x[n - 1], table[rows * cols - 1],
+                          (double)e, f, g, (double)out_n};
     for (int64_t i = 0; i < 13 && i < out_n; i++)
         out[i] = all[i];
 }

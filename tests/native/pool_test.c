@@ -7,12 +7,12 @@
 
 #include "calls/native/pool.h"
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "pool_test.c:%d: %s\n", __LINE__, #what); \
-            exit(1); \
-        } \
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "pool_test.c:%d: %s\n", __LINE__, #what);                                                  \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 #define CHUNKS 300
 

@@ -175,7 +175,7 @@ static void die_at(int step, int pad_first) {
         mv_mpsc_seal(&b, tail, &h);
     }
     if (step >= 4) {
-        mv_ring_header h = {mv_header_word((uint32_t) - (600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source),
+        mv_ring_header h = {mv_header_word((uint32_t)-(600 + MV_RING_HEADER), MV_FRAME_DATA, MV_FLAG_WHOLE, b.source),
                             b.next_seq++, 0, 0, 0};
         mv_mpsc_seal(&b, tail + pad, &h);
     }

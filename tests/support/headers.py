@@ -5,7 +5,7 @@ import struct
 
 def recrc(content: bytearray) -> bytearray:
     text = sum(struct.unpack("<II", content[264:272]))
-    crc = crc32c(bytes(content[8:120]) + bytes(content[256:1024 + min(text, 3072)]))
+    crc = crc32c(bytes(content[8:120]) + bytes(content[256 : 1024 + min(text, 3072)]))
     content[120:124] = struct.pack("<I", crc)
     return content
 

@@ -5,10 +5,10 @@ import os
 import tempfile
 
 import pytest
-from support.descriptors import open_files
 
 from mojoview.memory._lease import live_leases
 from mojoview.sharing.segment import naming
+from support.descriptors import open_files
 
 
 def mappings() -> int:

@@ -5,9 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 LD = np.longdouble
-REFERENCE = {function.__name__: function for function in (
-    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh,
-    np.sqrt)} | {"pow": np.power}
+REFERENCE = {
+    function.__name__: function
+    for function in (
+        np.exp,
+        np.exp2,
+        np.expm1,
+        np.log,
+        np.log2,
+        np.log10,
+        np.log1p,
+        np.sin,
+        np.cos,
+        np.tan,
+        np.sinh,
+        np.cosh,
+        np.tanh,
+        np.sqrt,
+    )
+} | {"pow": np.power}
 LN2 = np.log(2)
 
 
@@ -61,26 +77,62 @@ def arguments(name, dtype, count, rng):
         unit = 1 if name == "exp2" else LN2
         low, high = -1.06 * top / LN2 * unit, 1.01 * top / LN2 * unit
         breaks = (np.arange(-1100, 1100) + 0.5) * unit
-        parts = [spread(low, high, 4), spread(-1, 1, 4), spread(-25, 25), spread(-2 * unit, 2 * unit), powers,
-                 neighbours(breaks), neighbours(np.arange(-1080.0, 1030) * unit),
-                 spread(0.999 * high, 1.003 * high, 32)]
+        parts = [
+            spread(low, high, 4),
+            spread(-1, 1, 4),
+            spread(-25, 25),
+            spread(-2 * unit, 2 * unit),
+            powers,
+            neighbours(breaks),
+            neighbours(np.arange(-1080.0, 1030) * unit),
+            spread(0.999 * high, 1.003 * high, 32),
+        ]
     elif name in ("sin", "cos", "tan"):
         turns = rng.integers(1, 2**62, count // 8) >> rng.integers(0, 62, count // 8)
         near = (turns.astype(LD) * (LD(np.pi) / 2 + LD(6.123233995736766e-17))).astype("f8")
-        parts = [spread(-np.pi, np.pi, 4), spread(-100, 100), spread(-1e6, 1e6), spread(-1e9, 1e9), powers,
-                 neighbours(near), np.array(WORST), 10.0 ** spread(-12, np.log10(np.finfo(dtype).max))]
+        parts = [
+            spread(-np.pi, np.pi, 4),
+            spread(-100, 100),
+            spread(-1e6, 1e6),
+            spread(-1e9, 1e9),
+            powers,
+            neighbours(near),
+            np.array(WORST),
+            10.0 ** spread(-12, np.log10(np.finfo(dtype).max)),
+        ]
     else:
-        parts = [spread(0.5, 2, 4), 1 + powers * 2.0**-12, neighbours(np.sqrt([0.5, 2, 8.0])),
-                 10.0 ** np.arange(-300, 300), spread(0, 20), spread(-1, 1, 4), 2.0 ** np.arange(-1074, 1024), powers,
-                 spread(0.9999, 1.0001)]
+        parts = [
+            spread(0.5, 2, 4),
+            1 + powers * 2.0**-12,
+            neighbours(np.sqrt([0.5, 2, 8.0])),
+            10.0 ** np.arange(-300, 300),
+            spread(0, 20),
+            spread(-1, 1, 4),
+            2.0 ** np.arange(-1074, 1024),
+            powers,
+            spread(0.9999, 1.0001),
+        ]
     with np.errstate(all="ignore"):
         return np.concatenate([specials(dtype), patterns(dtype, count, rng), *(p.astype(dtype) for p in parts)])
 
 
 # Closest to a multiple of pi/2 among all float64, and others that are near one at every size
-WORST = [6381956970095103 * 2.0**797, 5319372648326541 * 2.0**416, 6411027962775774 / 2.0**53 * 2, 3.14159265358979312,
-         1.5707963267948966, 4.71238898038469, 1e22, 2.0**1023, 1.7976931348623157e308, 823549.6, 0.7853981633974483,
-         0.7853981633974484, 999999.9999999999, 1e6]
+WORST = [
+    6381956970095103 * 2.0**797,
+    5319372648326541 * 2.0**416,
+    6411027962775774 / 2.0**53 * 2,
+    3.14159265358979312,
+    1.5707963267948966,
+    4.71238898038469,
+    1e22,
+    2.0**1023,
+    1.7976931348623157e308,
+    823549.6,
+    0.7853981633974483,
+    0.7853981633974484,
+    999999.9999999999,
+    1e6,
+]
 
 
 def pairs(dtype, count, rng):
@@ -104,5 +156,7 @@ def pairs(dtype, count, rng):
             log = np.where(log == 0, 1, log)
             xs.append(b)
             ys.append(rng.uniform(-top, top, count) / log)
-        return (np.concatenate([np.asarray(v).astype(dtype) for v in xs]),
-                np.concatenate([np.asarray(v).astype(dtype) for v in ys]))
+        return (
+            np.concatenate([np.asarray(v).astype(dtype) for v in xs]),
+            np.concatenate([np.asarray(v).astype(dtype) for v in ys]),
+        )

@@ -574,14 +574,14 @@ def invoke_bound(Kernel kernel not None, tuple own, dict options):
     return invoke_with_options(kernel, own, options)
 
 
-def error_of(Kernel kernel not None, int code, index):
-    """error_of(kernel, code, index)
+def error_of(Kernel kernel not None, int code, element):
+    """error_of(kernel, code, element)
 
     Return the exception for a status of the kernel; its traceback ends where that of a failing call does.
     """
     if kernel.origin is None:
-        return kernel_error(kernel.signature, code, index)
-    return kernel.origin.failure(kernel.signature, code, index)
+        return kernel_error(kernel.signature, code, element)
+    return kernel.origin.failure(kernel.signature, code, element)
 
 
 cdef Kernel _probe = Kernel.__new__(Kernel)

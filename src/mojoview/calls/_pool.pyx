@@ -1,6 +1,6 @@
 """The thread pool of `native/pool.h`: the `threads=` argument, signals while a job runs, shutdown at exit."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from mojoview.calls._pool cimport mv_run, mv_task
 

@@ -16,27 +16,27 @@ __extension__ typedef __int128 mv_wide;
 
 /* All zero is the state before the first element. */
 typedef struct mv_acc {
-    mv_wide total;          /* exact sum of integers */
-    int64_t n;              /* elements that count */
-    int64_t nonzero;        /* of these not zero */
+    mv_wide total;   /* exact sum of integers */
+    int64_t n;       /* elements that count */
+    int64_t nonzero; /* of these not zero */
     int64_t low_at, high_at;
-    mv_value low, high;     /* smallest and largest: i64, u64 or f64 after the dtype */
-    double sum, error;      /* the sum is sum + error */
-    double m2;              /* sum of squared deviations from the mean */
-    int unordered;          /* a NaN or NaT was found: low and its position are final */
+    mv_value low, high; /* smallest and largest: i64, u64 or f64 after the dtype */
+    double sum, error;  /* the sum is sum + error */
+    double m2;          /* sum of squared deviations from the mean */
+    int unordered;      /* a NaN or NaT was found: low and its position are final */
 } mv_acc;
 
 /* The full groups of lanes of a block, then the rest one by one. Lanes stay in registers only if nothing else indexes
  * them, so the rest uses scalars of its own. BODY sees `i`, the element, and in lanes `l`, its lane. */
-#define MV_IN_LANES(n, BODY)                                                                                          \
-    for (int64_t group = 0; group + MV_LANES <= (n); group += MV_LANES)                                               \
-        for (int l = 0; l < MV_LANES; l++) {                                                                          \
-            const int64_t i = group + l;                                                                              \
-            BODY;                                                                                                     \
+#define MV_IN_LANES(n, BODY)                                                                                           \
+    for (int64_t group = 0; group + MV_LANES <= (n); group += MV_LANES)                                                \
+        for (int l = 0; l < MV_LANES; l++) {                                                                           \
+            const int64_t i = group + l;                                                                               \
+            BODY;                                                                                                      \
         }
-#define MV_IN_REST(n, BODY)                                                                                           \
-    for (int64_t i = (n) / MV_LANES * MV_LANES; i < (n); i++) {                                                       \
-        BODY;                                                                                                         \
+#define MV_IN_REST(n, BODY)                                                                                            \
+    for (int64_t i = (n) / MV_LANES * MV_LANES; i < (n); i++) {                                                        \
+        BODY;                                                                                                          \
     }
 
 /* Vectors of 32 bytes, for comparisons that respect NaN: compilers do not vectorise them by themselves. */
@@ -44,10 +44,14 @@ typedef double mv_vector_f64 __attribute__((vector_size(32)));
 typedef float mv_vector_f32 __attribute__((vector_size(32)));
 typedef int64_t mv_bits_f64 __attribute__((vector_size(32)));
 typedef int32_t mv_bits_f32 __attribute__((vector_size(32)));
-typedef struct { mv_vector_f64 v; } __attribute__((packed, aligned(1), may_alias)) mv_packed_f64;
-typedef struct { mv_vector_f32 v; } __attribute__((packed, aligned(1), may_alias)) mv_packed_f32;
+typedef struct {
+    mv_vector_f64 v;
+} __attribute__((packed, aligned(1), may_alias)) mv_packed_f64;
+typedef struct {
+    mv_vector_f32 v;
+} __attribute__((packed, aligned(1), may_alias)) mv_packed_f32;
 enum { MV_WIDTH_f64 = 4, MV_WIDTH_f32 = 8 }; /* elements in a vector */
-#define MV_PICK(name, mask, yes, no)                                                                                  \
+#define MV_PICK(name, mask, yes, no)                                                                                   \
     ((mv_vector_##name)(((mv_bits_##name)(yes) & (mask)) | ((mv_bits_##name)(no) & ~(mask))))
 #if defined(__clang__)
 #define MV_UNROLL4 _Pragma("clang loop unroll_count(4)")
@@ -56,15 +60,15 @@ enum { MV_WIDTH_f64 = 4, MV_WIDTH_f32 = 8 }; /* elements in a vector */
 #endif
 /* Whole groups of four vectors: BODY sees `v`, the vector, and `k`, its place in the
  * group. Afterwards the rest, one by one. */
-#define MV_IN_VECTORS(name, x, n, BODY)                                                                               \
-    for (int64_t group = 0; group + 4 * MV_WIDTH_##name <= (n); group += 4 * MV_WIDTH_##name)                         \
-        MV_UNROLL4 for (int k = 0; k < 4; k++) {                                                                      \
-            const mv_vector_##name v = ((const mv_packed_##name *)((x) + group + MV_WIDTH_##name * k))->v;            \
-            BODY;                                                                                                     \
+#define MV_IN_VECTORS(name, x, n, BODY)                                                                                \
+    for (int64_t group = 0; group + 4 * MV_WIDTH_##name <= (n); group += 4 * MV_WIDTH_##name)                          \
+        MV_UNROLL4 for (int k = 0; k < 4; k++) {                                                                       \
+            const mv_vector_##name v = ((const mv_packed_##name *)((x) + group + MV_WIDTH_##name * k))->v;             \
+            BODY;                                                                                                      \
         }
-#define MV_AFTER_VECTORS(name, n, BODY)                                                                               \
-    for (int64_t i = (n) / (4 * MV_WIDTH_##name) * (4 * MV_WIDTH_##name); i < (n); i++) {                             \
-        BODY;                                                                                                         \
+#define MV_AFTER_VECTORS(name, n, BODY)                                                                                \
+    for (int64_t i = (n) / (4 * MV_WIDTH_##name) * (4 * MV_WIDTH_##name); i < (n); i++) {                              \
+        BODY;                                                                                                          \
     }
 
 MV_INLINE double mv_add_lanes(const double *lane) {

@@ -18,8 +18,21 @@ int32_t mv_run_elementwise(const void *ctx, mv_desc *const *args, const mv_value
 int32_t mv_run_compare(const void *ctx, mv_desc *const *args, const mv_value *values, mv_value *result,
                        const mv_run *run);
 
-enum { MV_SUM, MV_MEAN, MV_VAR, MV_STD, MV_MIN, MV_MAX, MV_ARGMIN, MV_ARGMAX, MV_COUNT, MV_ANY, MV_ALL, MV_DOT,
-       MV_REDUCTIONS };
+enum {
+    MV_SUM,
+    MV_MEAN,
+    MV_VAR,
+    MV_STD,
+    MV_MIN,
+    MV_MAX,
+    MV_ARGMIN,
+    MV_ARGMAX,
+    MV_COUNT,
+    MV_ANY,
+    MV_ALL,
+    MV_DOT,
+    MV_REDUCTIONS
+};
 typedef struct mv_reduction mv_reduction;
 const mv_reduction *mv_reduction_of(int op);
 
@@ -34,7 +47,7 @@ typedef struct mv_description {
     int64_t count, argmin, argmax; /* positions and extremes are undefined if count is 0 */
     double mean, var;              /* NaN if the divisor is 0; ddof 1 */
     mv_value min, max;
-    int64_t total;                 /* integers: the mean, truncated */
+    int64_t total; /* integers: the mean, truncated */
 } mv_description;
 int32_t mv_run_describe(mv_desc *const *args, int64_t count, mv_description *out, const mv_run *run);
 

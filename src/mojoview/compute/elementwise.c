@@ -73,9 +73,18 @@ typedef void (*loop)(char *const *p, const int64_t *s, int64_t n, const mv_value
     BINARY(gt_##name, mv_load_##name, sizeof(T), mv_store_b8, 1, x > y)
 
 /* The type an element has once loaded. */
-typedef uint8_t T_b8; typedef int8_t T_i8; typedef int16_t T_i16; typedef int32_t T_i32; typedef int64_t T_i64;
-typedef uint8_t T_u8; typedef uint16_t T_u16; typedef uint32_t T_u32; typedef uint64_t T_u64;
-typedef float T_f16; typedef float T_f32; typedef double T_f64;
+typedef uint8_t T_b8;
+typedef int8_t T_i8;
+typedef int16_t T_i16;
+typedef int32_t T_i32;
+typedef int64_t T_i64;
+typedef uint8_t T_u8;
+typedef uint16_t T_u16;
+typedef uint32_t T_u32;
+typedef uint64_t T_u64;
+typedef float T_f16;
+typedef float T_f32;
+typedef double T_f64;
 
 /* minimum(maximum(x, lo), hi): a NaN in x remains; a NaN bound makes every element NaN, as in NumPy. */
 #define CLIP(name, T, W)                                                                                               \
@@ -85,7 +94,7 @@ typedef float T_f16; typedef float T_f32; typedef double T_f64;
     }                                                                                                                  \
     UNARY(clip_##name, mv_load_##name, mv_store_##name, sizeof(T), const T_##name lo = MV_VALUE_##name(v[0]);          \
           const T_##name hi = MV_VALUE_##name(v[1]); const int unordered = !(lo <= hi) && !(lo > hi),                  \
-          unordered ? (T_##name)(lo + hi) : bounded_##name(x, lo, hi))
+                                                     unordered ? (T_##name)(lo + hi) : bounded_##name(x, lo, hi))
 
 MV_EACH_INT(ARITHMETIC)
 MV_EACH_UINT(ARITHMETIC)
@@ -99,7 +108,7 @@ MV_EACH_UINT(CLIP)
 MV_EACH_FLOAT(CLIP)
 CLIP(b8, uint8_t, uint32_t)
 BINARY(add_b8, mv_load_b8, 1, mv_store_b8, 1, x | y)
-BINARY(multiply_b8, mv_load_b8, 1, mv_store_b8, 1, x & y)
+BINARY(multiply_b8, mv_load_b8, 1, mv_store_b8, 1, x &y)
 
 /* Copying keeps the bits, so only the item size matters. */
 #define COPY(name, T) UNARY(copy_##name, mv_load_##name, mv_store_##name, sizeof(T), (void)v, x)
@@ -123,8 +132,9 @@ static const mv_elementwise elementwise[MV_ELEMENTWISE] = {
     [MV_SCALE] = {2, {NULL, NUMBERS(scale)}},
     [MV_AXPY] = {2, {NULL, NUMBERS(axpy)}},
     [MV_CLIP] = {2, {ALL(clip)}},
-    [MV_COPY] = {2, {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16,
-                     copy_u32, copy_u64, copy_u64}},
+    [MV_COPY] = {2,
+                 {copy_u8, copy_u8, copy_u16, copy_u32, copy_u64, copy_u8, copy_u16, copy_u32, copy_u64, copy_u16,
+                  copy_u32, copy_u64, copy_u64}},
 };
 /* in the order of MV_LT to MV_GT */
 static const mv_elementwise comparisons[] = {

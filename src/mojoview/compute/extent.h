@@ -13,37 +13,37 @@
 #include <immintrin.h>
 
 /* WIDTH elements at a time. A NaN changes no extreme: these instructions then return their second operand. */
-#define MV_EXTENT(fn, TARGET, PREFIX, VECTOR, WIDTH)                                                                  \
-    TARGET static double fn(const mv_at_f64 *x, int64_t n, double *low, double *high) {                               \
-        enum { VECTORS = MV_LANES / WIDTH };                                                                          \
-        const double *p = (const double *)x;                                                                          \
-        VECTOR sum[VECTORS], least[VECTORS], most[VECTORS];                                                           \
-        double lane[MV_LANES], lows[MV_LANES], highs[MV_LANES], rest = 0, l = *low, h = *high;                        \
-        for (int k = 0; k < VECTORS; k++) {                                                                           \
-            sum[k] = PREFIX##_setzero_pd();                                                                           \
-            least[k] = PREFIX##_set1_pd(l);                                                                           \
-            most[k] = PREFIX##_set1_pd(h);                                                                            \
-        }                                                                                                             \
-        for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)                                             \
-            _Pragma("GCC unroll 8") for (int k = 0; k < VECTORS; k++) {                                               \
-                const VECTOR v = PREFIX##_loadu_pd(p + group + WIDTH * k);                                            \
-                sum[k] = PREFIX##_add_pd(sum[k], v);                                                                  \
-                least[k] = PREFIX##_min_pd(v, least[k]);                                                              \
-                most[k] = PREFIX##_max_pd(v, most[k]);                                                                \
-            }                                                                                                         \
-        for (int k = 0; k < VECTORS; k++) {                                                                           \
-            PREFIX##_storeu_pd(lane + WIDTH * k, sum[k]);                                                             \
-            PREFIX##_storeu_pd(lows + WIDTH * k, least[k]);                                                           \
-            PREFIX##_storeu_pd(highs + WIDTH * k, most[k]);                                                           \
-        }                                                                                                             \
-        for (int k = 0; k < MV_LANES; k++) {                                                                          \
-            l = lows[k] < l ? lows[k] : l;                                                                            \
-            h = highs[k] > h ? highs[k] : h;                                                                          \
-        }                                                                                                             \
-        MV_IN_REST(n, rest += x[i]; l = x[i] < l ? x[i] : l; h = x[i] > h ? x[i] : h)                                 \
-        *low = l;                                                                                                     \
-        *high = h;                                                                                                    \
-        return mv_add_lanes(lane) + rest;                                                                             \
+#define MV_EXTENT(fn, TARGET, PREFIX, VECTOR, WIDTH)                                                                   \
+    TARGET static double fn(const mv_at_f64 *x, int64_t n, double *low, double *high) {                                \
+        enum { VECTORS = MV_LANES / WIDTH };                                                                           \
+        const double *p = (const double *)x;                                                                           \
+        VECTOR sum[VECTORS], least[VECTORS], most[VECTORS];                                                            \
+        double lane[MV_LANES], lows[MV_LANES], highs[MV_LANES], rest = 0, l = *low, h = *high;                         \
+        for (int k = 0; k < VECTORS; k++) {                                                                            \
+            sum[k] = PREFIX##_setzero_pd();                                                                            \
+            least[k] = PREFIX##_set1_pd(l);                                                                            \
+            most[k] = PREFIX##_set1_pd(h);                                                                             \
+        }                                                                                                              \
+        for (int64_t group = 0; group + MV_LANES <= n; group += MV_LANES)                                              \
+            _Pragma("GCC unroll 8") for (int k = 0; k < VECTORS; k++) {                                                \
+                const VECTOR v = PREFIX##_loadu_pd(p + group + WIDTH * k);                                             \
+                sum[k] = PREFIX##_add_pd(sum[k], v);                                                                   \
+                least[k] = PREFIX##_min_pd(v, least[k]);                                                               \
+                most[k] = PREFIX##_max_pd(v, most[k]);                                                                 \
+            }                                                                                                          \
+        for (int k = 0; k < VECTORS; k++) {                                                                            \
+            PREFIX##_storeu_pd(lane + WIDTH * k, sum[k]);                                                              \
+            PREFIX##_storeu_pd(lows + WIDTH * k, least[k]);                                                            \
+            PREFIX##_storeu_pd(highs + WIDTH * k, most[k]);                                                            \
+        }                                                                                                              \
+        for (int k = 0; k < MV_LANES; k++) {                                                                           \
+            l = lows[k] < l ? lows[k] : l;                                                                             \
+            h = highs[k] > h ? highs[k] : h;                                                                           \
+        }                                                                                                              \
+        MV_IN_REST(n, rest += x[i]; l = x[i] < l ? x[i] : l; h = x[i] > h ? x[i] : h)                                  \
+        *low = l;                                                                                                      \
+        *high = h;                                                                                                     \
+        return mv_add_lanes(lane) + rest;                                                                              \
     }
 MV_EXTENT(mv_extent_avx, __attribute__((target("avx"))), _mm256, __m256d, 4)
 MV_EXTENT(mv_extent_sse2, , _mm, __m128d, 2)

@@ -7,13 +7,13 @@
 #include "walk.h"
 
 #define ACCUMULATE(op, name, T) MV_ACCUMULATE(op##_##name, name, T, mv_accumulate_##op##_##name)
-#define ACCUMULATE_EACH(op)                                                                                           \
-    ACCUMULATE(op, b8, uint8_t)                                                                                       \
-    ACCUMULATE(op, i8, int8_t) ACCUMULATE(op, i16, int16_t) ACCUMULATE(op, i32, int32_t)                              \
-    ACCUMULATE(op, i64, int64_t) ACCUMULATE(op, u8, uint8_t) ACCUMULATE(op, u16, uint16_t)                            \
-    ACCUMULATE(op, u32, uint32_t) ACCUMULATE(op, u64, uint64_t)                                                       \
-    ACCUMULATE(op, f32, float) ACCUMULATE(op, f64, double)                                                            \
-    MV_ACCUMULATE(op##_f16, f16, float, mv_accumulate_##op##_f32)
+#define ACCUMULATE_EACH(op)                                                                                            \
+    ACCUMULATE(op, b8, uint8_t)                                                                                        \
+    ACCUMULATE(op, i8, int8_t)                                                                                         \
+    ACCUMULATE(op, i16, int16_t) ACCUMULATE(op, i32, int32_t) ACCUMULATE(op, i64, int64_t) ACCUMULATE(op, u8, uint8_t) \
+        ACCUMULATE(op, u16, uint16_t) ACCUMULATE(op, u32, uint32_t) ACCUMULATE(op, u64, uint64_t)                      \
+            ACCUMULATE(op, f32, float) ACCUMULATE(op, f64, double)                                                     \
+                MV_ACCUMULATE(op##_f16, f16, float, mv_accumulate_##op##_f32)
 #define ACCUMULATE_TIME(op) MV_ACCUMULATE(op##_time, i64, int64_t, mv_accumulate_##op##_time)
 ACCUMULATE_EACH(sum)
 ACCUMULATE_EACH(moments)
@@ -27,7 +27,7 @@ ACCUMULATE_TIME(max)
 ACCUMULATE_TIME(argmin)
 ACCUMULATE_TIME(argmax)
 ACCUMULATE_TIME(count)
-#define ACCUMULATE_DESCRIBE(name, T, kind)                                                                            \
+#define ACCUMULATE_DESCRIBE(name, T, kind)                                                                             \
     MV_ACCUMULATE_DESCRIBE(describe_##name, name, T, kind, mv_accumulate_describe_##name)
 #define DESCRIBE_INT(name, T, W) ACCUMULATE_DESCRIBE(name, T, i64)
 #define DESCRIBE_UINT(name, T, W) ACCUMULATE_DESCRIBE(name, T, u64)
@@ -58,8 +58,8 @@ static void count_all(void *state, char *const *p, const int64_t *s, int64_t n, 
 enum { SIGNED, UNSIGNED, FLOATING };
 static int accumulator_kind(int type) {
     return type == MV_T_BOOL || (type >= MV_T_U8 && type <= MV_T_U64) ? UNSIGNED
-           : type >= MV_T_F16 && type <= MV_T_F64                   ? FLOATING
-                                                                    : SIGNED;
+           : type >= MV_T_F16 && type <= MV_T_F64                     ? FLOATING
+                                                                      : SIGNED;
 }
 
 static int below(mv_value a, mv_value b, int kind) {
@@ -95,9 +95,9 @@ struct mv_reduction {
     int op, operands;
     mv_step steps[MV_NTYPES];
 };
-#define TABLE(op, time)                                                                                               \
-    {op##_b8, op##_i8, op##_i16, op##_i32, op##_i64, op##_u8, op##_u16, op##_u32, op##_u64, op##_f16, op##_f32,       \
-     op##_f64, time}
+#define TABLE(op, time)                                                                                                \
+    {op##_b8,  op##_i8,  op##_i16, op##_i32, op##_i64, op##_u8, op##_u16,                                              \
+     op##_u32, op##_u64, op##_f16, op##_f32, op##_f64, time}
 static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_SUM] = {MV_SUM, 1, TABLE(sum, NULL)},
     [MV_MEAN] = {MV_MEAN, 1, TABLE(sum, NULL)},
@@ -107,8 +107,10 @@ static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_MAX] = {MV_MAX, 1, TABLE(max, max_time)},
     [MV_ARGMIN] = {MV_ARGMIN, 1, TABLE(argmin, argmin_time)},
     [MV_ARGMAX] = {MV_ARGMAX, 1, TABLE(argmax, argmax_time)},
-    [MV_COUNT] = {MV_COUNT, 1, {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
-                                count_all, count_f16, count_f32, count_f64, count_time}},
+    [MV_COUNT] = {MV_COUNT,
+                  1,
+                  {count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all, count_all,
+                   count_f16, count_f32, count_f64, count_time}},
     [MV_ANY] = {MV_ANY, 1, TABLE(nonzero, NULL)},
     [MV_ALL] = {MV_ALL, 1, TABLE(nonzero, NULL)},
     [MV_DOT] = {MV_DOT, 2, TABLE(dot, NULL)},
@@ -122,19 +124,27 @@ int mv_reduction_result(const void *ctx, int type) {
     static const int wide[] = {MV_T_I64, MV_T_U64, -1};
     const int kind = accumulator_kind(type);
     switch (op) {
-    case MV_SUM: case MV_DOT: return type == MV_T_BOOL ? MV_T_I64 : kind == FLOATING ? type : wide[kind];
-    case MV_MEAN: case MV_VAR: case MV_STD: return kind == FLOATING ? type : MV_T_F64;
-    case MV_MIN: case MV_MAX: return type;
-    case MV_ANY: case MV_ALL: return MV_T_BOOL;
+    case MV_SUM:
+    case MV_DOT: return type == MV_T_BOOL ? MV_T_I64 : kind == FLOATING ? type : wide[kind];
+    case MV_MEAN:
+    case MV_VAR:
+    case MV_STD: return kind == FLOATING ? type : MV_T_F64;
+    case MV_MIN:
+    case MV_MAX: return type;
+    case MV_ANY:
+    case MV_ALL: return MV_T_BOOL;
     default: return MV_T_I64;
     }
 }
 
 static void merge(int op, mv_acc *a, const mv_acc *b, int type) {
     switch (op) {
-    case MV_VAR: case MV_STD: mv_merge_moments(a, b); break;
-    case MV_MIN: case MV_ARGMIN: merge_extreme(a, b, accumulator_kind(type), 0); break;
-    case MV_MAX: case MV_ARGMAX: merge_extreme(a, b, accumulator_kind(type), 1); break;
+    case MV_VAR:
+    case MV_STD: mv_merge_moments(a, b); break;
+    case MV_MIN:
+    case MV_ARGMIN: merge_extreme(a, b, accumulator_kind(type), 0); break;
+    case MV_MAX:
+    case MV_ARGMAX: merge_extreme(a, b, accumulator_kind(type), 1); break;
     default: mv_merge_sum(a, b); break;
     }
 }
@@ -142,27 +152,25 @@ static void merge(int op, mv_acc *a, const mv_acc *b, int type) {
 static int32_t finish(int op, const mv_acc *a, int type, double ddof, mv_value *out) {
     const int floating = accumulator_kind(type) == FLOATING;
     switch (op) {
-    case MV_SUM: case MV_DOT:
+    case MV_SUM:
+    case MV_DOT:
         if (floating)
             out->f64 = mv_sum_of(a);
         else
             out->u64 = (uint64_t)a->total;
         return MV_OK;
-    case MV_MEAN:
-        out->f64 = !floating ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN;
-        return MV_OK;
-    case MV_VAR: case MV_STD: {
+    case MV_MEAN: out->f64 = !floating ? mv_exact_mean(a) : a->n ? mv_sum_of(a) / (double)a->n : NAN; return MV_OK;
+    case MV_VAR:
+    case MV_STD: {
         const double freedom = (double)a->n - ddof;
         const double variance = freedom > 0 ? a->m2 / freedom : NAN;
         out->f64 = op == MV_STD ? sqrt(variance) : variance;
         return MV_OK;
     }
-    case MV_MIN: case MV_MAX:
-        *out = a->low;
-        return a->n ? MV_OK : MV_E_EMPTY;
-    case MV_ARGMIN: case MV_ARGMAX:
-        out->i64 = a->low_at;
-        return a->n ? MV_OK : MV_E_EMPTY;
+    case MV_MIN:
+    case MV_MAX: *out = a->low; return a->n ? MV_OK : MV_E_EMPTY;
+    case MV_ARGMIN:
+    case MV_ARGMAX: out->i64 = a->low_at; return a->n ? MV_OK : MV_E_EMPTY;
     case MV_COUNT: out->i64 = a->n; return MV_OK;
     case MV_ANY: out->i64 = a->nonzero > 0; return MV_OK;
     default: out->i64 = a->nonzero == a->n; return MV_OK; /* MV_ALL */
@@ -176,8 +184,8 @@ typedef struct whole {
     mv_nest nest;
     const mv_reduction *op;
     mv_step step;
-    mv_acc *partial;    /* one for each chunk */
-    mv_atomic decided;  /* any and all: the result is known, other chunks are skipped */
+    mv_acc *partial;   /* one for each chunk */
+    mv_atomic decided; /* any and all: the result is known, other chunks are skipped */
 } whole;
 
 static int64_t whole_chunk(void *state, int64_t i) {
@@ -234,8 +242,8 @@ static int32_t reduce_whole(const mv_reduction *op, mv_step step, int type, mv_d
 /* ---- along one axis: outputs in blocks, rows in ranges and within these in tiles that stay in the cache */
 #define TILE 16384
 typedef struct axis_job {
-    mv_nest kept;               /* the other dimensions; operands: the arrays, then the addresses of their masks */
-    mv_nest axis;               /* the reduced dimension; its bases and mask bases are set for each output */
+    mv_nest kept; /* the other dimensions; operands: the arrays, then the addresses of their masks */
+    mv_nest axis; /* the reduced dimension; its bases and mask bases are set for each output */
     const mv_reduction *op;
     mv_step step;
     int type, out_type;
@@ -243,7 +251,7 @@ typedef struct axis_job {
     char *out;
     int64_t out_size, outputs, rows;
     int64_t block, blocks, range, ranges, tile;
-    mv_acc *partial;            /* ranges * outputs, where there is more than one range */
+    mv_acc *partial; /* ranges * outputs, where there is more than one range */
 } axis_job;
 
 typedef struct tile {
@@ -363,10 +371,16 @@ static void plan(axis_job *job) {
 }
 
 static int32_t reduce_axis(const mv_reduction *op, mv_step step, int type, mv_desc *const *args, double ddof,
-                            const mv_run *run) {
+                           const mv_run *run) {
     const mv_desc *out = args[op->operands];
-    axis_job job = {.op = op, .step = step, .type = type, .out_type = mv_type_index(out), .ddof = ddof,
-                    .out = out->data, .out_size = out->itemsize, .outputs = out->size,
+    axis_job job = {.op = op,
+                    .step = step,
+                    .type = type,
+                    .out_type = mv_type_index(out),
+                    .ddof = ddof,
+                    .out = out->data,
+                    .out_size = out->itemsize,
+                    .outputs = out->size,
                     .rows = args[0]->shape[run->axis]};
     if (job.outputs == 0)
         return MV_OK;

@@ -12,7 +12,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_UNDEFINED__)
 #define MV_SANITIZED 1
 #endif
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(MV_SANITIZED) && !defined(MV_NO_CLONES) && \
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(MV_SANITIZED) && !defined(MV_NO_CLONES) &&                   \
     ((defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
 #define MV_CLONES __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else

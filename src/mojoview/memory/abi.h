@@ -34,7 +34,7 @@ enum {
 #define MV_READONLY (UINT64_C(1) << 0)
 #define MV_C_CONTIGUOUS (UINT64_C(1) << 1)
 #define MV_F_CONTIGUOUS (UINT64_C(1) << 2)
-#define MV_ALIGNED (UINT64_C(1) << 3)      /* data and strides are multiples of the dtype's alignment */
+#define MV_ALIGNED (UINT64_C(1) << 3) /* data and strides are multiples of the dtype's alignment */
 #define MV_HAS_MASK (UINT64_C(1) << 4)
 #define MV_MASK_BITS (UINT64_C(1) << 5)    /* clear: a byte an element, nonzero = missing; set: LSB bitmap, 1 = valid */
 #define MV_BYTE_STRIDES (UINT64_C(1) << 6) /* a byte stride is not a multiple of the item size: stride[] is invalid */
@@ -52,8 +52,22 @@ enum {
     MV_VOID = 5,      /* raw bytes */
     MV_RECORD = 6     /* structured */
 };
-enum { MV_UNIT_GENERIC, MV_UNIT_Y, MV_UNIT_M, MV_UNIT_W, MV_UNIT_D, MV_UNIT_H, MV_UNIT_MIN, MV_UNIT_S, MV_UNIT_MS,
-       MV_UNIT_US, MV_UNIT_NS, MV_UNIT_PS, MV_UNIT_FS, MV_UNIT_AS };
+enum {
+    MV_UNIT_GENERIC,
+    MV_UNIT_Y,
+    MV_UNIT_M,
+    MV_UNIT_W,
+    MV_UNIT_D,
+    MV_UNIT_H,
+    MV_UNIT_MIN,
+    MV_UNIT_S,
+    MV_UNIT_MS,
+    MV_UNIT_US,
+    MV_UNIT_NS,
+    MV_UNIT_PS,
+    MV_UNIT_FS,
+    MV_UNIT_AS
+};
 
 /* status codes: what kernels return. 0 to 63 are ours, 64 to 255 the kernel author's. */
 enum mv_status {
@@ -80,22 +94,22 @@ enum mv_status {
 };
 
 typedef struct mv_desc {
-    void *data;            /* element [0, ..., 0] */
-    int64_t size;          /* elements */
-    int64_t stride[2];     /* in elements; 1-D: slot 0; 2-D: rows, columns; more: the last two dimensions */
+    void *data;        /* element [0, ..., 0] */
+    int64_t size;      /* elements */
+    int64_t stride[2]; /* in elements; 1-D: slot 0; 2-D: rows, columns; more: the last two dimensions */
     int32_t ndim;
     uint8_t dtype_code;
-    uint8_t dtype_bits;    /* 0 for opaque items */
+    uint8_t dtype_bits; /* 0 for opaque items */
     uint16_t dtype_lanes;
     uint64_t flags;
     uint64_t generation;
-    uint32_t itemsize;     /* bytes */
+    uint32_t itemsize; /* bytes */
     uint16_t struct_bytes;
     uint16_t abi_version;
     int64_t shape[MV_MAX_NDIM];
     int64_t strides[MV_MAX_NDIM]; /* bytes */
     const uint8_t *mask;
-    int64_t mask_offset;   /* bits; a multiple of 8 for byte masks */
+    int64_t mask_offset; /* bits; a multiple of 8 for byte masks */
     int32_t device_id;
     int32_t logical;
     int64_t mask_stride[2]; /* bytes, of the last two dimensions (byte masks); 1-D: slot 0 */

@@ -18,21 +18,38 @@
 #define MV_INLINE static inline __attribute__((always_inline))
 
 /* Index of a dtype in the tables of loops. MV_T_TIME: datetime64 and timedelta64. */
-enum { MV_T_BOOL, MV_T_I8, MV_T_I16, MV_T_I32, MV_T_I64, MV_T_U8, MV_T_U16, MV_T_U32, MV_T_U64, MV_T_F16, MV_T_F32,
-       MV_T_F64, MV_T_TIME, MV_NTYPES };
+enum {
+    MV_T_BOOL,
+    MV_T_I8,
+    MV_T_I16,
+    MV_T_I32,
+    MV_T_I64,
+    MV_T_U8,
+    MV_T_U16,
+    MV_T_U32,
+    MV_T_U64,
+    MV_T_F16,
+    MV_T_F32,
+    MV_T_F64,
+    MV_T_TIME,
+    MV_NTYPES
+};
 
 #define MV_NAT INT64_MIN
 
-#define MV_EACH_INT(X) \
+#define MV_EACH_INT(X)                                                                                                 \
     X(i8, int8_t, uint32_t) X(i16, int16_t, uint32_t) X(i32, int32_t, uint32_t) X(i64, int64_t, uint64_t)
-#define MV_EACH_UINT(X) \
+#define MV_EACH_UINT(X)                                                                                                \
     X(u8, uint8_t, uint32_t) X(u16, uint16_t, uint32_t) X(u32, uint32_t, uint32_t) X(u64, uint64_t, uint64_t)
 #define MV_EACH_FLOAT(X) X(f16, uint16_t, float) X(f32, float, float) X(f64, double, double)
 
 /* Index of a descriptor's dtype, or -1. */
 static inline int mv_type_index(const mv_desc *d) {
-    int log2bytes =
-        d->dtype_bits == 8 ? 0 : d->dtype_bits == 16 ? 1 : d->dtype_bits == 32 ? 2 : d->dtype_bits == 64 ? 3 : -1;
+    int log2bytes = d->dtype_bits == 8    ? 0
+                    : d->dtype_bits == 16 ? 1
+                    : d->dtype_bits == 32 ? 2
+                    : d->dtype_bits == 64 ? 3
+                                          : -1;
     int kind = d->logical & 0xff;
     if (log2bytes < 0 || d->dtype_lanes != 1)
         return -1;
@@ -53,7 +70,10 @@ static inline int mv_type_index(const mv_desc *d) {
 MV_INLINE float mv_half_to_float(uint16_t half) {
     const uint32_t shifted = (uint32_t)(half & 0x7fff) << 13;
     /* multiplying by 2^112 moves the exponent's bias and makes subnormal halves normal floats, exactly */
-    union { uint32_t u; float f; } scale = {(uint32_t)(254 - 15) << 23}, value = {shifted};
+    union {
+        uint32_t u;
+        float f;
+    } scale = {(uint32_t)(254 - 15) << 23}, value = {shifted};
     value.f *= scale.f;
     if ((half & 0x7c00) == 0x7c00)
         value.u = shifted | UINT32_C(0x7f800000);
@@ -62,7 +82,10 @@ MV_INLINE float mv_half_to_float(uint16_t half) {
 }
 
 MV_INLINE uint16_t mv_float_to_half(float x) {
-    union { float f; uint32_t u; } value = {x}, magic;
+    union {
+        float f;
+        uint32_t u;
+    } value = {x}, magic;
     const uint32_t sign = value.u & UINT32_C(0x80000000);
     uint32_t half;
     value.u ^= sign;
@@ -80,9 +103,9 @@ MV_INLINE uint16_t mv_float_to_half(float x) {
 }
 
 /* Loads and stores through types that may be unaligned and alias anything. */
-#define MV_DEFINE_ACCESS(name, T, W)                                              \
-    typedef T mv_at_##name __attribute__((aligned(1), may_alias));               \
-    MV_INLINE T mv_load_##name(const char *p) { return *(const mv_at_##name *)p; } \
+#define MV_DEFINE_ACCESS(name, T, W)                                                                                   \
+    typedef T mv_at_##name __attribute__((aligned(1), may_alias));                                                     \
+    MV_INLINE T mv_load_##name(const char *p) { return *(const mv_at_##name *)p; }                                     \
     MV_INLINE void mv_store_##name(char *p, T v) { *(mv_at_##name *)p = v; }
 MV_EACH_INT(MV_DEFINE_ACCESS)
 MV_EACH_UINT(MV_DEFINE_ACCESS)
@@ -119,7 +142,8 @@ static inline void mv_store_value(char *p, int type, mv_value v) {
     case MV_T_I8: mv_store_i8(p, MV_VALUE_i8(v)); break;
     case MV_T_I16: mv_store_i16(p, MV_VALUE_i16(v)); break;
     case MV_T_I32: mv_store_i32(p, MV_VALUE_i32(v)); break;
-    case MV_T_I64: case MV_T_TIME: mv_store_i64(p, v.i64); break;
+    case MV_T_I64:
+    case MV_T_TIME: mv_store_i64(p, v.i64); break;
     case MV_T_U8: mv_store_u8(p, MV_VALUE_u8(v)); break;
     case MV_T_U16: mv_store_u16(p, MV_VALUE_u16(v)); break;
     case MV_T_U32: mv_store_u32(p, MV_VALUE_u32(v)); break;

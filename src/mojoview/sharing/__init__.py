@@ -7,7 +7,7 @@ algorithms are plain C headers, each with a C test. Must not know kernels or pan
 
 from mojoview.sharing.arrays import SharedArray, attach, share
 from mojoview.sharing.pool import Pool
-from mojoview.sharing.segment import transfer as _transfer  # noqa: F401: makes segments picklable
+from mojoview.sharing.segment import transfer as _transfer  # noqa: F401  (makes segments picklable)
 from mojoview.sharing.segment.naming import SegmentInfo, cleanup, segments, unlink
 from mojoview.sharing.snapshot._snapshot import Snapshot
 from mojoview.sharing.state._state import State

@@ -34,7 +34,6 @@ cdef object INT64 = np.dtype("i8")
 cdef object BOOL = np.dtype(bool)
 cdef object accessor = ACCESSOR
 
-
 # -- which protocol ---------------------------------------------------------------------------------------------------
 
 def has_accessor(obj):

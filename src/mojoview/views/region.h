@@ -53,9 +53,7 @@ typedef struct mv_axis {
     mv_wide from, to, below, above;
 } mv_axis;
 
-static inline mv_wide mv_divide_down(mv_wide a, int64_t b) {
-    return a / b - (a % b < 0);
-}
+static inline mv_wide mv_divide_down(mv_wide a, int64_t b) { return a / b - (a % b < 0); }
 
 static inline bool mv_reaches(const mv_axis *axis, int axes, mv_wide apart, int *steps) {
     if (axes == 0)

@@ -8,11 +8,11 @@
 
 typedef struct mv_call_args {
     _Alignas(MV_DESC_ALIGN) mv_desc desc[MV_MAX_PARAMS];
-    mv_desc *args[MV_MAX_PARAMS + 1]; /* and the output of a reduction */
+    mv_desc *args[MV_MAX_PARAMS + 1];   /* and the output of a reduction */
     mv_value values[MV_MAX_PARAMS + 1]; /* and the option of a built-in kernel */
-    int64_t number[MV_MAX_PARAMS];    /* elements of scalars that are broadcast */
-    PyObject *view[MV_MAX_PARAMS];    /* views that the call entered */
-    Py_buffer buffer[MV_MAX_PARAMS];  /* buffers that it acquired */
+    int64_t number[MV_MAX_PARAMS];      /* elements of scalars that are broadcast */
+    PyObject *view[MV_MAX_PARAMS];      /* views that the call entered */
+    Py_buffer buffer[MV_MAX_PARAMS];    /* buffers that it acquired */
     int views, buffers;
 } mv_call_args;
 

@@ -14,11 +14,11 @@ enum {
 };
 
 typedef struct mv_array_param {
-    uint8_t code, bits;  /* bits 0: the common dtype, that of the first such argument */
-    int8_t ndim;         /* -1: any */
+    uint8_t code, bits; /* bits 0: the common dtype, that of the first such argument */
+    int8_t ndim;        /* -1: any */
     uint8_t writes;
-    uint8_t contiguous;  /* a bare pointer: C order */
-    uint8_t scalar;      /* a number is broadcast */
+    uint8_t contiguous; /* a bare pointer: C order */
+    uint8_t scalar;     /* a number is broadcast */
 } mv_array_param;
 
 typedef struct mv_spec {

@@ -77,7 +77,7 @@ MV_INLINE bool mv_fast_is_array(PyObject *object, PyTypeObject *ndarray, int fla
 
 /* Checks and describes one array. If `*dtype` is NULL, it and the template are taken from this array. */
 MV_INLINE bool mv_fast_array(mv_desc *d, PyObject *object, PyTypeObject *ndarray, int flags, const void **dtype,
-                              const mv_desc **template) {
+                             const mv_desc **template) {
     const PyArrayObject_fields *a = (const PyArrayObject_fields *)object;
     if (!mv_fast_is_array(object, ndarray, flags))
         return false;
@@ -128,7 +128,7 @@ MV_INLINE bool mv_fast_disjoint(const mv_desc *a, const mv_desc *b, bool in_plac
 /* Fills in the descriptors of a call. Returning false is not an error: the caller takes the general path. `buffers`: of
  * the arguments that are not ndarrays, in order; NULL if all are. */
 static inline bool mv_fast_fill(mv_call_args *call, const mv_fast_plan *plan, PyObject *const *args,
-                                  PyTypeObject *ndarray, const Py_buffer *buffers) {
+                                PyTypeObject *ndarray, const Py_buffer *buffers) {
     mv_desc *d = call->desc;
     const void *common = NULL;
     const mv_desc *common_template = NULL;
@@ -143,7 +143,8 @@ static inline bool mv_fast_fill(mv_call_args *call, const mv_fast_plan *plan, Py
         PyObject *object = args[p->param];
         if (!(buffers && Py_TYPE(object) != ndarray
                   ? mv_fast_buffer(&d[k], buffers++, p->flags, dtype, template)
-                  : mv_fast_array(&d[k], object, ndarray, p->flags, dtype, template)) || d[k].size != d[0].size)
+                  : mv_fast_array(&d[k], object, ndarray, p->flags, dtype, template)) ||
+            d[k].size != d[0].size)
             return false;
         call->args[k] = &d[k];
     }
@@ -163,7 +164,7 @@ MV_INLINE int64_t mv_fast_invoke(mv_desc *d, int n, uintptr_t address) {
 /* Calls a function on `n` (a constant up to 3) descriptors if the arrays are small and pass every check; all checks
  * come before anything is written. Returns false otherwise. */
 MV_INLINE bool mv_fast_call_arity(int n, const mv_fast_plan *plan, uintptr_t address, PyObject *const *args,
-                                PyTypeObject *ndarray, int64_t most, int64_t *returned) {
+                                  PyTypeObject *ndarray, int64_t most, int64_t *returned) {
     _Alignas(MV_DESC_ALIGN) mv_desc d[3];
     const PyArrayObject_fields *a[3];
     int64_t size = 0;
@@ -196,7 +197,7 @@ MV_INLINE bool mv_fast_call_arity(int n, const mv_fast_plan *plan, uintptr_t add
 
 /* Calls a foreign kernel on the fast path, or returns false. `most`: elements from which the GIL is to be released. */
 MV_INLINE bool mv_fast_call(const mv_fast_plan *plan, uintptr_t address, PyObject *const *args, PyTypeObject *ndarray,
-                             int64_t most, int64_t *returned) {
+                            int64_t most, int64_t *returned) {
     switch (plan->direct_arity) {
     case 1: return mv_fast_call_arity(1, plan, address, args, ndarray, most, returned);
     case 2: return mv_fast_call_arity(2, plan, address, args, ndarray, most, returned);

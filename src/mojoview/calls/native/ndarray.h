@@ -15,12 +15,18 @@ static const struct mv_number {
     uint8_t code, bits, log2item;
 } mv_numbers[MV_NUMPY_TYPES] = {
     [NPY_BOOL] = MV_NUMBER(MV_BOOL, char),
-    [NPY_BYTE] = MV_NUMBER(MV_INT, char), [NPY_UBYTE] = MV_NUMBER(MV_UINT, char),
-    [NPY_SHORT] = MV_NUMBER(MV_INT, short), [NPY_USHORT] = MV_NUMBER(MV_UINT, short),
-    [NPY_INT] = MV_NUMBER(MV_INT, int), [NPY_UINT] = MV_NUMBER(MV_UINT, int),
-    [NPY_LONG] = MV_NUMBER(MV_INT, long), [NPY_ULONG] = MV_NUMBER(MV_UINT, long),
-    [NPY_LONGLONG] = MV_NUMBER(MV_INT, long long), [NPY_ULONGLONG] = MV_NUMBER(MV_UINT, long long),
-    [NPY_HALF] = MV_NUMBER(MV_FLOAT, short), [NPY_FLOAT] = MV_NUMBER(MV_FLOAT, float),
+    [NPY_BYTE] = MV_NUMBER(MV_INT, char),
+    [NPY_UBYTE] = MV_NUMBER(MV_UINT, char),
+    [NPY_SHORT] = MV_NUMBER(MV_INT, short),
+    [NPY_USHORT] = MV_NUMBER(MV_UINT, short),
+    [NPY_INT] = MV_NUMBER(MV_INT, int),
+    [NPY_UINT] = MV_NUMBER(MV_UINT, int),
+    [NPY_LONG] = MV_NUMBER(MV_INT, long),
+    [NPY_ULONG] = MV_NUMBER(MV_UINT, long),
+    [NPY_LONGLONG] = MV_NUMBER(MV_INT, long long),
+    [NPY_ULONGLONG] = MV_NUMBER(MV_UINT, long long),
+    [NPY_HALF] = MV_NUMBER(MV_FLOAT, short),
+    [NPY_FLOAT] = MV_NUMBER(MV_FLOAT, float),
     [NPY_DOUBLE] = MV_NUMBER(MV_FLOAT, double),
 };
 

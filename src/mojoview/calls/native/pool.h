@@ -21,7 +21,7 @@
 #include "../../memory/atomics.h"
 #include "parallel.h"
 
-#define MV_POOL_MOST 256                 /* workers */
+#define MV_POOL_MOST 256 /* workers */
 #define MV_POLL_NANOSECONDS INT64_C(50000000)
 
 /* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: the job's workers are gone. */
@@ -32,11 +32,11 @@ typedef struct mv_job {
     mv_task task;
     void *state;
     int64_t chunks;
-    mv_atomic ticket;   /* the next chunk */
-    mv_atomic stop;     /* chunks from this one on are not begun */
-    int room;           /* workers that may still join */
-    int inside;         /* workers that have joined and not left */
-    int64_t failed;     /* first chunk that failed, and its failure word */
+    mv_atomic ticket; /* the next chunk */
+    mv_atomic stop;   /* chunks from this one on are not begun */
+    int room;         /* workers that may still join */
+    int inside;       /* workers that have joined and not left */
+    int64_t failed;   /* first chunk that failed, and its failure word */
     int64_t word;
     int64_t generation; /* of the pool when the job began */
 } mv_job;
@@ -48,10 +48,10 @@ static struct {
     mv_job *jobs;
     pthread_t worker[MV_POOL_MOST];
     int workers;
-    int limit;             /* most threads of a job; 0: no limit */
-    bool stopped;          /* the interpreter is shutting down: jobs run in their callers */
-    bool ready;            /* fork handlers are installed */
-    int64_t generation;    /* incremented in the child of a fork */
+    int limit;          /* most threads of a job; 0: no limit */
+    bool stopped;       /* the interpreter is shutting down: jobs run in their callers */
+    bool ready;         /* fork handlers are installed */
+    int64_t generation; /* incremented in the child of a fork */
 } mv_pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 static inline void mv_job_fail(mv_job *job, int64_t chunk, int64_t word) {
@@ -121,7 +121,7 @@ static inline void mv_pool_grow(int workers) {
     if (!mv_pool.ready)
         mv_pool.ready = pthread_atfork(mv_pool_before_fork, mv_pool_in_parent, mv_pool_in_child) == 0;
     if (!mv_pool.ready)
-        return; /* without the handlers a fork would deadlock */
+        return;       /* without the handlers a fork would deadlock */
     sigfillset(&all); /* signals are handled by the interpreter's main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (mv_pool.workers < workers && mv_pool.workers < MV_POOL_MOST &&

@@ -72,16 +72,17 @@ static inline int mv_push_f32(mv_registers *r, float v) {
 #endif
 #define MV_FLOAT_TYPES MV_D, MV_D, MV_D, MV_D, MV_D, MV_D, MV_D, MV_D
 #define MV_FLOATS(r) (r)->f[0], (r)->f[1], (r)->f[2], (r)->f[3], (r)->f[4], (r)->f[5], (r)->f[6], (r)->f[7]
-#define MV_STACK(r) (r)->stack[0], (r)->stack[1], (r)->stack[2], (r)->stack[3], (r)->stack[4], (r)->stack[5], \
-                    (r)->stack[6], (r)->stack[7]
+#define MV_STACK(r)                                                                                                    \
+    (r)->stack[0], (r)->stack[1], (r)->stack[2], (r)->stack[3], (r)->stack[4], (r)->stack[5], (r)->stack[6],           \
+        (r)->stack[7]
 
 /* Only as much as is needed is loaded: most kernels take a few pointers. */
-#define MV_INVOKE(R, at, r)                                                                                         \
-    ((r)->slots ? ((R (*)(MV_INT_TYPES, MV_FLOAT_TYPES, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I))(at))(      \
-                      MV_INTS(r), MV_FLOATS(r), MV_STACK(r))                                                        \
-     : (r)->floats > 2 ? ((R (*)(MV_INT_TYPES, MV_FLOAT_TYPES))(at))(MV_INTS(r), MV_FLOATS(r))                      \
-     : (r)->floats     ? ((R (*)(MV_INT_TYPES, MV_D, MV_D))(at))(MV_INTS(r), (r)->f[0], (r)->f[1])                  \
-     : (r)->ints > 2   ? ((R (*)(MV_INT_TYPES))(at))(MV_INTS(r))                                                    \
+#define MV_INVOKE(R, at, r)                                                                                            \
+    ((r)->slots        ? ((R (*)(MV_INT_TYPES, MV_FLOAT_TYPES, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I, MV_I))(at))(  \
+                             MV_INTS(r), MV_FLOATS(r), MV_STACK(r))                                                    \
+     : (r)->floats > 2 ? ((R (*)(MV_INT_TYPES, MV_FLOAT_TYPES))(at))(MV_INTS(r), MV_FLOATS(r))                         \
+     : (r)->floats     ? ((R (*)(MV_INT_TYPES, MV_D, MV_D))(at))(MV_INTS(r), (r)->f[0], (r)->f[1])                     \
+     : (r)->ints > 2   ? ((R (*)(MV_INT_TYPES))(at))(MV_INTS(r))                                                       \
                        : ((R (*)(MV_I, MV_I))(at))((r)->i[0], (r)->i[1]))
 
 static inline mv_value mv_call_registers(uintptr_t address, const mv_registers *r, int returns) {

@@ -79,7 +79,7 @@ static inline int mv_mpsc_claim(mv_ring *r, uint64_t n, int type, int flags, uin
         mv_mpsc_seal(r, tail, &h);
     }
     *pos = tail + pad;
-    mv_ring_header claimed = {mv_header_word((uint32_t) - (int32_t)(n + MV_RING_HEADER), type, flags, r->source),
+    mv_ring_header claimed = {mv_header_word((uint32_t)-(int32_t)(n + MV_RING_HEADER), type, flags, r->source),
                               r->next_seq++, 0, 0, 0};
     mv_mpsc_seal(r, *pos, &claimed);
     mv_atomic_store(&own->next_seq, r->next_seq, memory_order_relaxed); /* before the commit: no number is used twice */
@@ -211,7 +211,7 @@ static inline int mv_mpsc_unblock(mv_ring *r, uint64_t alive) {
     if (mv_mpsc_committed(word))
         return MV_RING_OK;
     if (word) {
-        uint64_t rec = mv_record_bytes((uint64_t) - (int64_t)(int32_t)(uint32_t)word);
+        uint64_t rec = mv_record_bytes((uint64_t)-(int64_t)(int32_t)(uint32_t)word);
         unsigned source = (unsigned)(word >> 48), slot = source & 63;
         uint32_t epoch = atomic_load_explicit(&r->ctl->slot[slot].epoch, memory_order_acquire) & 1023;
         if ((alive >> slot & 1) && epoch == source >> 6)

@@ -6,7 +6,15 @@
 #include <sys/time.h>
 #include <sys/types.h>
 
-enum { CTL_KERN = 1, KERN_PROC = 14, KERN_PROC_PID = 1, SZOMB = 5, F_PREALLOCATE = 42, F_ALLOCATEALL = 4, F_PEOFPOSMODE = 3 };
+enum {
+    CTL_KERN = 1,
+    KERN_PROC = 14,
+    KERN_PROC_PID = 1,
+    SZOMB = 5,
+    F_PREALLOCATE = 42,
+    F_ALLOCATEALL = 4,
+    F_PEOFPOSMODE = 3
+};
 
 typedef struct fstore {
     unsigned int fst_flags;
