@@ -10,10 +10,14 @@
 #define ACCUMULATE_EACH(op)                                                                                            \
     ACCUMULATE(op, b8, uint8_t)                                                                                        \
     ACCUMULATE(op, i8, int8_t)                                                                                         \
-    ACCUMULATE(op, i16, int16_t) ACCUMULATE(op, i32, int32_t) ACCUMULATE(op, i64, int64_t) ACCUMULATE(op, u8, uint8_t) \
-        ACCUMULATE(op, u16, uint16_t) ACCUMULATE(op, u32, uint32_t) ACCUMULATE(op, u64, uint64_t)                      \
-            ACCUMULATE(op, f32, float) ACCUMULATE(op, f64, double)                                                     \
-                MV_ACCUMULATE(op##_f16, f16, float, mv_accumulate_##op##_f32)
+    ACCUMULATE(op, i16, int16_t)                                                                                       \
+    ACCUMULATE(op, i32, int32_t)                                                                                       \
+    ACCUMULATE(op, i64, int64_t)                                                                                       \
+    ACCUMULATE(op, u8, uint8_t)                                                                                        \
+    ACCUMULATE(op, u16, uint16_t)                                                                                      \
+    ACCUMULATE(op, u32, uint32_t)                                                                                      \
+    ACCUMULATE(op, u64, uint64_t)                                                                                      \
+    ACCUMULATE(op, f32, float) ACCUMULATE(op, f64, double) MV_ACCUMULATE(op##_f16, f16, float, mv_accumulate_##op##_f32)
 #define ACCUMULATE_TIME(op) MV_ACCUMULATE(op##_time, i64, int64_t, mv_accumulate_##op##_time)
 ACCUMULATE_EACH(sum)
 ACCUMULATE_EACH(moments)

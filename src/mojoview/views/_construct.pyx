@@ -34,7 +34,9 @@ cdef object INT64 = np.dtype("i8")
 cdef object BOOL = np.dtype(bool)
 cdef object accessor = ACCESSOR
 
+
 # -- which protocol ---------------------------------------------------------------------------------------------------
+
 
 def has_accessor(obj):
     """has_accessor(obj)
@@ -96,7 +98,9 @@ def protocol_of(obj):
         return "arrow"
     return None
 
+
 # -- from exporters and addresses -------------------------------------------------------------------------------------
+
 
 def from_array(array, bint writable):
     """from_array(array, writable)
@@ -241,7 +245,9 @@ cdef int check_writable(Lease lease, bint readonly, int ndim, const int64_t *sha
                           f"{int64_tuple(shape, ndim)} do not keep the elements apart; writing needs a copy")
     return 0
 
+
 # -- from views -------------------------------------------------------------------------------------------------------
+
 
 def rebind(View target not None, View source not None, pin=None):
     """rebind(target, source, pin=None)
