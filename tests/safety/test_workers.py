@@ -129,7 +129,7 @@ def test_a_worker_that_cannot_start_is_an_error(monkeypatch, y):
     workers = WorkerPool()
     monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(mv.KernelError, match="did not come up"):
+    with pytest.raises(mv.KernelError, match="did not start"):
         safe("naps", y, 0, isolate=True)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(mv.KernelError, match="cannot be started"):

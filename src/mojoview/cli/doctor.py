@@ -73,7 +73,9 @@ def describe(result: Mapping[str, Any]) -> str:
     rows += [(f"pandas: {name.replace('_', ' ')}", str(value)) for name, value in facts.items()]
     rows += [(f"build: {name.replace('_', ' ')}", str(value)) for name, value in result["build"].items()]
     verdict = (
-        "everything works" if result["ok"] else "pandas' internals are not as expected: mojoview uses only public calls"
+        "pandas internals: as expected"
+        if result["ok"]
+        else "pandas' internals are not as expected: mojoview uses only public calls"
     )
     return f"{table(rows, indent='')}\n{verdict}"
 

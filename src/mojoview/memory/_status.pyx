@@ -1,4 +1,4 @@
-"""Translation of status codes to exceptions, the only one in the package."""
+"""Status codes of kernels, and the exception and message of each. `calls/errors.py` adds the arguments of the call."""
 
 from mojoview.memory.abi cimport (
     MV_E_ABI, MV_E_ALIGN, MV_E_DEVICE, MV_E_DIVIDE, MV_E_DTYPE, MV_E_EMPTY, MV_E_INDEX, MV_E_MASK, MV_E_MEMORY,
@@ -25,7 +25,7 @@ STATUS = {
     MV_E_ALIGN: (errors.AlignmentError, "an address is not aligned for the dtype"),
     MV_E_READONLY: (errors.ReadOnlyError, "an output is read-only"),
     MV_E_MASK: (errors.MaskError, "the mask is not what the kernel takes"),
-    MV_E_DEVICE: (errors.DeviceError, "the memory lives on a device that this kernel cannot reach"),
+    MV_E_DEVICE: (errors.DeviceError, "the memory is on a device that this kernel cannot reach"),
     MV_E_OVERLAP: (errors.OverlapError, "an output overlaps another argument"),
     MV_E_MEMORY: (errors.KernelMemoryError, "out of memory"),
     MV_E_OVERFLOW: (errors.KernelOverflowError, "a value does not fit the result type"),

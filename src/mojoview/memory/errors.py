@@ -80,7 +80,7 @@ class MojoViewError(Exception):
 
 
 class ZeroCopyError(MojoViewError, BufferError, ValueError):
-    """The memory cannot be shared without a copy; the message names what, why and the remedy."""
+    """The memory cannot be shared without a copy; the message states the cause and the remedy."""
 
 
 class ReadOnlyError(MojoViewError, BufferError, ValueError):
@@ -112,7 +112,7 @@ class AllocationError(MojoViewError, MemoryError):
 
 
 class ArgumentError(MojoViewError, TypeError, ValueError):
-    """An argument is of a type, or a value, that the operation cannot work with."""
+    """An argument has a type or a value that the operation does not accept."""
 
 
 class RangeError(MojoViewError, OverflowError):
@@ -120,11 +120,11 @@ class RangeError(MojoViewError, OverflowError):
 
 
 class OptionError(MojoViewError, TypeError, NotImplementedError):
-    """An option of a protocol that this version does not know."""
+    """An option of a protocol is not supported by this version."""
 
 
 class DTypeError(MojoViewError, TypeError):
-    """The dtype, or its byte order, is not what the operation takes."""
+    """The operation does not support this dtype or byte order."""
 
 
 class ShapeError(MojoViewError, ValueError):
@@ -132,7 +132,7 @@ class ShapeError(MojoViewError, ValueError):
 
 
 class LayoutError(MojoViewError, ValueError, BufferError):
-    """Strides or contiguity are not what the operation takes."""
+    """The operation does not support these strides, or needs contiguous memory."""
 
 
 class AlignmentError(MojoViewError, ValueError):
@@ -148,11 +148,11 @@ class MaskError(MojoViewError, ValueError, BufferError):
 
 
 class DeviceError(MojoViewError, BufferError):
-    """The memory lives on a device that the host cannot read."""
+    """The memory is on a device that the host cannot read."""
 
 
 class StreamError(MojoViewError, ValueError):
-    """A stream number that is invalid for this memory."""
+    """A stream number is invalid for this memory."""
 
 
 class IndexingError(MojoViewError, IndexError):
@@ -175,14 +175,14 @@ class ProtocolError(MojoViewError, AttributeError):
 
 
 class ColumnError(MojoViewError, KeyError, ValueError):
-    """A label names no column, or more than one."""
+    """A label matches no column, or more than one."""
 
     def __str__(self) -> str:
         return ValueError.__str__(self)  # KeyError would show the message in quotes
 
 
 class AccessorError(MojoViewError, AttributeError):
-    """An attempt to overwrite the accessor."""
+    """The accessor cannot be overwritten."""
 
 
 class SharedError(MojoViewError, BufferError):
@@ -203,7 +203,7 @@ class KernelError(MojoViewError, RuntimeError):
     code : int or None
         Status code that the kernel returned.
     index : int or None
-        Element at which it failed, where the kernel says so.
+        Element at which it failed, if the kernel reports one.
     """
 
     def __init__(self, message: str, *, kernel: str | None = None, code: int | None = None, index: int | None = None):
@@ -212,11 +212,11 @@ class KernelError(MojoViewError, RuntimeError):
 
 
 class KernelValueError(KernelError, ValueError):
-    """A kernel got a value that it does not take, or no elements."""
+    """A kernel was given a value that it does not accept, or no elements."""
 
 
 class KernelIndexError(KernelError, IndexError):
-    """A kernel got an index out of range."""
+    """A kernel was given an index that is out of range."""
 
 
 class KernelOverflowError(KernelError, OverflowError):
@@ -232,12 +232,12 @@ class MojoSafetyError(KernelError):
 
 
 class KernelMemoryError(MojoSafetyError, MemoryError):
-    """A kernel could not get the memory that it needs, or asked for more than its limit.
+    """A kernel could not allocate the memory that it needs, or exceeded its limit.
 
     Attributes
     ----------
     refused : int or None
-        Bytes that it was refused last, where the kernel died of it in a worker process.
+        Size of the last allocation that failed, in bytes, if the kernel then crashed in a worker process.
     """
 
     refused: int | None = None
@@ -249,9 +249,9 @@ class KernelTimeout(MojoSafetyError, TimeoutError):
     Attributes
     ----------
     stack : tuple of str
-        Where the kernel was, innermost first, as far as the symbols of its library tell.
+        Call stack of the kernel, innermost frame first, as far as the symbols of its library show.
     output : str
-        What it printed last.
+        The last text that it printed.
     """
 
     stack: tuple[str, ...] = ()
@@ -259,20 +259,20 @@ class KernelTimeout(MojoSafetyError, TimeoutError):
 
 
 class KernelCrashed(MojoSafetyError):
-    """A kernel ended its worker process. The arrays of the caller are unchanged.
+    """A kernel terminated its worker process. The arrays of the caller are unchanged.
 
     Attributes
     ----------
     signal : int
-        The signal that it died of; 0 where it exited by itself.
+        The signal that killed the process; 0 if it exited by itself.
     address : int or None
-        What it touched, in the worker's address space, where the signal says so.
+        The address that it accessed, in the worker's address space, if the signal reports one.
     argument : str or None
-        The argument beside whose memory, or into whose read-only memory, that lies.
+        The argument beside whose memory, or in whose read-only memory, the address is.
     stack : tuple of str
-        Where the kernel was, innermost first, as far as the symbols of its library tell.
+        Call stack of the kernel, innermost frame first, as far as the symbols of its library show.
     output : str
-        What it printed last.
+        The last text that it printed.
     """
 
     signal: int = 0
@@ -283,7 +283,7 @@ class KernelCrashed(MojoSafetyError):
 
 
 class GuardError(MojoSafetyError, BufferError):
-    """A kernel wrote into an input, or beside an array. The arrays of the caller are unchanged.
+    """A kernel wrote to an input, or outside an array. The arrays of the caller are unchanged.
 
     Attributes
     ----------
@@ -298,7 +298,7 @@ class NonFiniteError(MojoSafetyError, ValueError):
 
 
 class QueueFull(KernelError, BlockingIOError):
-    """The queue of asynchronous calls was full for as long as a caller may wait."""
+    """The queue of asynchronous calls stayed full until the caller's timeout."""
 
 
 class KernelCompileError(KernelError):
@@ -307,7 +307,7 @@ class KernelCompileError(KernelError):
     Attributes
     ----------
     diagnostics : tuple of Diagnostic
-        What the compiler said, with file, line and column (both counted from 1).
+        The compiler's messages, with file, line and column (both counted from 1).
     """
 
     def __init__(self, message: str, diagnostics: tuple[Any, ...] = ()):
@@ -316,15 +316,15 @@ class KernelCompileError(KernelError):
 
 
 class CompileTimeoutError(KernelCompileError, TimeoutError):
-    """The compiler, or another process that compiles the same file, did not finish in time."""
+    """Compilation, here or in another process that compiles the same file, did not finish in time."""
 
 
 class CacheError(KernelError, OSError):
-    """The cache directory is unusable or writable by other users."""
+    """The kernel cache is not a usable directory, or other users could write to it."""
 
 
 class KernelAttributeError(KernelError, AttributeError):
-    """A kernel module has no kernel of that name, or the export cannot be called safely; the message says why."""
+    """A kernel module has no kernel of that name, or its export cannot be called safely; the message states why."""
 
 
 class DeclarationError(KernelError, ValueError):
@@ -333,7 +333,7 @@ class DeclarationError(KernelError, ValueError):
     Attributes
     ----------
     line, column : int
-        Where it stands, counted from 1; 0 where there is no place.
+        Position of the error, counted from 1; 0 if it has none.
     """
 
     def __init__(self, message: str, *, line: int = 0, column: int = 0):
@@ -358,11 +358,11 @@ class KernelImportError(KernelError, ImportError):
     path : str or None
         Its file.
     file : str or None
-        Where the compiler met its first error, in that file or in one that it imports.
+        File of the compiler's first error: that file, or one that it imports.
     line, column : int or None
-        The place in `file`; both count from 1.
+        Position in `file`; both count from 1.
     diagnostics : tuple of Diagnostic
-        All that the compiler said.
+        All messages of the compiler.
     """
 
     def __init__(
@@ -377,12 +377,12 @@ class KernelImportError(KernelError, ImportError):
 
 
 class CanaryError(KernelError):
-    """A kernel and the reference that was run beside it disagree.
+    """The results of a kernel and of its reference differ.
 
     Attributes
     ----------
     report : Mismatch or None
-        Where they disagree, and the file with the input.
+        The differences, and the file with the input.
     """
 
     def __init__(self, message: str, *, kernel: str | None = None, report: Any = None):
@@ -411,23 +411,23 @@ class SegmentAccessError(SegmentError, PermissionError):
 
 
 class NotAMojoviewSegment(SegmentError):
-    """The shared memory of that name is not a segment of this package; it was left unchanged."""
+    """The shared memory of that name is not a segment of this package, and was not changed."""
 
 
 class NotReady(SegmentError, TimeoutError):
-    """Its creator has not finished the segment in time."""
+    """The creator of the segment did not finish it in time."""
 
 
 class VersionMismatch(SegmentError):
-    """The segment was made by an incompatible version or on a host of another byte order."""
+    """The segment was made by an incompatible version or on a host with another byte order."""
 
 
 class SchemaMismatch(SegmentError, ValueError):
-    """The segment holds another kind, dtype or shape than requested."""
+    """The segment does not have the requested kind, dtype or shape."""
 
 
 class CorruptHeader(SegmentError, ValueError):
-    """The header's checksum or its contents are wrong."""
+    """The checksum or the contents of the header are wrong."""
 
 
 class TruncatedError(SegmentError):
@@ -435,7 +435,7 @@ class TruncatedError(SegmentError):
 
 
 class ShmFullError(SegmentError):
-    """There is no room for the segment.
+    """There is not enough memory for the segment.
 
     Attributes
     ----------
@@ -455,7 +455,7 @@ class ShmFullError(SegmentError):
 
 
 class SegmentLost(SegmentError):
-    """The segment that a handle names is gone, or another has taken its place."""
+    """The segment of a handle no longer exists, or its name belongs to another one."""
 
 
 class NotOwnerError(SegmentError, PermissionError):
@@ -463,11 +463,12 @@ class NotOwnerError(SegmentError, PermissionError):
 
 
 class OwnerGone(SegmentError, ConnectionError):
-    """The writer has closed the segment that is waited for, or is dead."""
+    """The writer of the segment has closed it or exited."""
 
 
 class Busy(SegmentError, BlockingIOError):
-    """Every slot is pinned by a reader."""
+    """A resource is in use: readers pin every slot of a Snapshot, all producer slots of a ring are taken, or another
+    thread is using the handle."""
 
 
 class ClosedError(MojoViewError, ValueError):
@@ -475,25 +476,25 @@ class ClosedError(MojoViewError, ValueError):
 
 
 class WaitTimeout(MojoViewError, TimeoutError):
-    """Nothing new was published in time.
+    """A wait on shared memory exceeded its timeout.
 
     Attributes
     ----------
     written : int
-        Of `Ring.write_many`: how many messages went in before.
+        Of `Ring.write_many`: number of messages written before.
     """
 
     written = 0
 
 
 class RingFull(MojoViewError, BlockingIOError):
-    """A ring was full, and its policy is not to wait. `written` as of `WaitTimeout`."""
+    """A ring was full, and its policy is not to wait. `written` is that of `WaitTimeout`."""
 
     written = 0
 
 
 class PeerGone(MojoViewError, ConnectionError):
-    """The other side of a ring has died or closed it, so waiting cannot succeed."""
+    """The other side of a ring has exited or closed it."""
 
 
 class BrokenFrame(MojoViewError, ValueError):
@@ -502,11 +503,11 @@ class BrokenFrame(MojoViewError, ValueError):
     Attributes
     ----------
     position : int
-        Where it lies in the stream, in bytes.
+        Position in the stream, in bytes.
     seq : int or None
         The sequence number that was expected there.
     reason : str
-        What is wrong: "header check", "length", "payload checksum" or "sequence gap".
+        The failed check: "header check", "length", "payload checksum" or "sequence gap".
     """
 
     def __init__(self, position: int, seq: int | None, reason: str, ring: str = ""):

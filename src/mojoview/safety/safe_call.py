@@ -66,7 +66,7 @@ def safe_call(
     KernelTimeout
         The kernel did not finish in time and was killed.
     KernelMemoryError
-        An allocation failed, and the kernel reported it or died of it.
+        An allocation failed, and the kernel reported it or crashed.
     KernelCrashed
         The kernel ended its worker process; the exception holds signal, stack and printed output.
     GuardError, NonFiniteError, BorrowError

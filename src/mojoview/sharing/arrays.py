@@ -20,7 +20,8 @@ __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
 CHUNK = 64 << 20  # bytes per system call: signals are handled between calls
 
-# Constructors of the other kinds of this room, imported when needed; for frames see memory/extension_points.
+# Constructors of the other kinds in this package, imported on first use. Higher rooms register theirs in
+# memory/extension_points.py.
 _KINDS = {
     _segment.STATE: "mojoview.sharing.state._state:State._of",
     _segment.SNAPSHOT: "mojoview.sharing.snapshot._snapshot:Snapshot._of",
@@ -44,9 +45,9 @@ class SharedArray:
     Notes
     -----
     Pickling transfers the identity, not the contents: under fork, spawn and forkserver, and in executors.
-    `sharing.segment.transfer.send_segment()` does the same through a Unix socket. The kernel seals anonymous memory
-    against changes. It lives as long as a handle or a view; a name lives until its creator closes it, unlinks it or
-    exits.
+    `sharing.segment.transfer.send_segment()` does the same through a Unix socket. The operating system seals anonymous
+    memory against changes. Memory exists as long as a handle or a view of it; a name exists until its creator closes
+    it, unlinks it or exits.
 
     Thread safety: any thread.
     """
@@ -139,7 +140,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     SegmentExists
         The name is taken; the message names the process, and the remedy if it is dead.
     ShmFullError
-        There is no room; no segment remains.
+        There is not enough memory. No segment remains.
     DTypeError, MaskError, ShapeError, ArgumentError
 
     Notes

@@ -20,8 +20,8 @@ class Pool:
     """Shared arrays in memory whose pages are already populated.
 
     Close the `SharedArray` to return its memory. The memory is reused once no process has a handle, a view or a
-    pickled handle in transit, which locks of the kernel show. Only this process can write to it; the kernel enforces
-    that.
+    pickled handle in transit, which locks of the operating system show. Only this process can write to it; the
+    operating system enforces that.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ def timeout_error(name: str, timeout: float | None, report: CrashReport, output:
     stack = report.stack()
     where = f"; it was in {report.location()}" if stack else ""
     error = KernelTimeout(
-        f"safe_call({name}): the kernel did not finish within {timeout} s and was ended{where}", kernel=name
+        f"safe_call({name}): the kernel did not finish within {timeout} s and was killed{where}", kernel=name
     )
     error.stack, error.output = stack, output
     return error
@@ -39,7 +39,7 @@ def crash_error(
     if report.failed_alloc and number:
         allowed = "" if limit is None else f" (limit: {limit} bytes)"
         error = KernelMemoryError(
-            f"safe_call({name}): the kernel died of {_signal_name(number)}{where} after it was refused "
+            f"safe_call({name}): the kernel was killed by {_signal_name(number)}{where} after it was refused "
             f"{report.failed_alloc} bytes{allowed}",
             kernel=name,
         )
@@ -49,7 +49,7 @@ def crash_error(
     if number == 0:
         what = f"exited with status {status}"
     else:
-        what = f"died of {_signal_name(number)}{where}"
+        what = f"was killed by {_signal_name(number)}{where}"
         if location:
             what += f", {report.access or 'accessing memory'} {location}"
         elif report.address is not None and number in (signal.SIGSEGV, signal.SIGBUS):

@@ -56,7 +56,7 @@ class WorkerProcess:
             os.close(memory)
 
     def wait_ready(self) -> None:
-        """Wait until it can serve calls."""
+        """Wait until the worker can serve calls."""
         try:
             self.connection.settimeout(START_TIMEOUT_S)
             receive(self.connection)
@@ -64,7 +64,7 @@ class WorkerProcess:
         except (EOFError, OSError) as error:
             self.wait_exit()
             output = self.output()
-            raise KernelError(f"a worker process did not come up: {error or 'it ended'}\n{output}") from None
+            raise KernelError(f"a worker process did not start: {error or 'it exited'}\n{output}") from None
 
     @property
     def pid(self) -> int:

@@ -1,7 +1,7 @@
 /* The structures of the Arrow C data, stream and device interfaces, declared from their specifications
  * (arrow.apache.org/docs/format). Layouts are fixed by the protocol: the asserts below hold them. */
-#ifndef MOJOVIEW_ARROW_ABI_H
-#define MOJOVIEW_ARROW_ABI_H
+#ifndef MOJOVIEW_C_DATA_H
+#define MOJOVIEW_C_DATA_H
 
 #include "../../memory/abi.h"
 
