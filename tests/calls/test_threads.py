@@ -172,7 +172,7 @@ def test_mojoview_threads_caps_the_pool():
         os.environ["MOJOVIEW_THREADS"] = "3"
         assert run_code("-c", code) == "2\n"
         os.environ["MOJOVIEW_THREADS"] = "many"
-        with pytest.raises(AssertionError, match="MOJOVIEW_THREADS: expected an int from 1, got 'many'"):
+        with pytest.raises(AssertionError, match="MOJOVIEW_THREADS: expected an integer of at least 1, got 'many'"):
             run_code("-c", code)
     finally:
         del os.environ["MOJOVIEW_THREADS"]

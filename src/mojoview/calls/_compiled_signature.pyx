@@ -42,7 +42,7 @@ cdef tuple number_code(str what, str name):
 
 
 cdef int compile_signature(object signature, mv_signature *compiled, mv_spec *spec, mv_foreign *foreign) except -1:
-    """Fill in how arrays and scalars are taken, and how they travel."""
+    """Fill in which arrays and scalars are accepted, and how they are passed."""
     cdef int k, arrays = 0, values = 0
     cdef mv_array_param *array
     compiled.common = -1

@@ -30,7 +30,7 @@ cdef class Kernel:
     cdef int option                  # an argument beside the signature's own: one of OPTION_...
     cdef object call_signature       # inspect.Signature
     cdef object handler              # called instead, with the arguments as given; None for most kernels
-    cdef bint needs_conversion       # some arguments travel in another form, whatever the caller passes
+    cdef bint needs_conversion       # some arguments are converted, whatever the caller passes
     cdef object plan                 # foreign functions: the ArgumentPlan
     cdef object origin               # makes the exceptions of failures; None for most kernels
     cdef object keeper               # keeps the code loaded

@@ -63,7 +63,8 @@ def _configure():
     setting = os.environ.get("MOJOVIEW_THREADS", "")
     if setting:
         if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(f"environment variable MOJOVIEW_THREADS: expected an int from 1, got {setting!r}")
+            raise KernelValueError(f"environment variable MOJOVIEW_THREADS: expected an integer of at least 1, "
+                                   f"got {setting!r}")
         mv_pool.limit = min(int(setting), MAX_THREADS)
     atexit.register(_stop)
 

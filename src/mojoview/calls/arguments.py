@@ -27,7 +27,7 @@ class ArgumentPlan:
         Values of parameters that may be omitted: outputs and numbers that the kernel updates, if no required one
         follows.
     needs_conversion : bool
-        Whether some arguments travel in another form, or are not passed by the caller at all.
+        Whether some arguments are passed in another form, or are not given by the caller.
     """
 
     __slots__ = (

@@ -82,7 +82,7 @@ def argument_error(
     ndim : int
         The expected number of dimensions.
     swapped, pointer : bool
-        Whether the bytes are swapped; whether the argument travels as a bare pointer.
+        Whether the bytes are swapped; whether the argument is passed as a bare pointer.
     """
     kind, code, bits, logical, shape, strides = got
     where = f"{signature.name}(): {name}"

@@ -33,7 +33,7 @@ class Param:
         Dimensions an array must have; None takes any. 0, with a pointer: one number that the kernel updates (`mut` in
         Mojo).
     passing : {"descriptor", "pointer", "value"}
-        How an array travels: as `const mv_desc *`, or as a bare element pointer (then it must be C-contiguous).
+        How an array is passed: as `const mv_desc *`, or as a bare element pointer (then it must be C-contiguous).
     default : object
         Default of a scalar; `inspect.Parameter.empty` when there is none.
     """
@@ -51,7 +51,7 @@ class Param:
 
     @property
     def is_number(self) -> bool:
-        """Return whether it is one number that travels by reference."""
+        """Return whether it is one number that is passed by reference."""
         return self.ndim == 0 and self.passing == "pointer"
 
     @property
@@ -102,7 +102,7 @@ class Signature:
         "equal": all arrays must have one shape, so that a kernel may rely on the size of the first. "free": the kernel
         reads every size.
     sizes : tuple of Size
-        Arguments beside `params` that the call fills in. Only arrays that travel as pointers have such sizes.
+        Arguments beside `params` that the call fills in. Only arrays that are passed as pointers have such sizes.
     """
 
     name: str
@@ -138,6 +138,6 @@ def check_signature(signature: Any) -> None:
                 f"{of}: expected a role of {ROLES} and passing of {PASSINGS}, got {param.role!r} and {param.passing!r}"
             )
         if (param.role == "value") != (param.passing == "value"):
-            raise ArgumentError(f"{of}: a {param.role!r} argument cannot travel as a {param.passing}")
+            raise ArgumentError(f"{of}: a {param.role!r} argument cannot be passed as a {param.passing}")
         if param.ndim is not None and (type(param.ndim) is not int or not 0 <= param.ndim <= MAX_NDIM):
             raise ArgumentError(f"{of}: ndim: expected None or an int from 0 to {MAX_NDIM}, got {param.ndim!r}")

@@ -208,7 +208,7 @@ DESCRIBE = Signature(
     Blocks of 2048 elements are read once from memory and twice from the cache, for the sums and extremes and for the
     squares about the block's mean; blocks are merged as in Chan, Golub and LeVeque (Stanford CS-TR-79-773, 1979).
 
-    Thread safety: any thread; releases the GIL for 4096 elements and more. Ctrl-C is seen within 0.5 s.
+    Thread safety: any thread; releases the GIL for 4096 elements and more. Ctrl-C takes effect within 0.5 s.
 
     Examples
     --------

@@ -255,7 +255,7 @@ typedef struct axis_job {
     char *out;
     int64_t out_size, outputs, rows;
     int64_t block, blocks, range, ranges, tile;
-    mv_acc *partial; /* ranges * outputs, where there is more than one range */
+    mv_acc *partial; /* ranges * outputs, if there is more than one range */
 } axis_job;
 
 typedef struct tile {

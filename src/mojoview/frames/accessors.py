@@ -91,7 +91,7 @@ class FrameAccessor:
         MaskError
             ``na="error"`` and a column has missing values.
         ColumnError, ArgumentError
-            A label names no column, or a single label names several; an option is not one of those listed.
+            A label matches no column, or a single label matches several; an option is not one of those listed.
         SharedError
             A column's block is leased for writing.
 
@@ -218,7 +218,7 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column: `column, dtype, kind` (class of its view), `block, address` (for an Arrow column, of the
+            One row per column: `column, dtype, kind` (class of its view), `block, address` (for an Arrow column, of the
             first buffer after the validity), `strides` (bytes), `contiguous, aligned, readonly`,
             `shared` (pandas knows another user of the block), `zero_copy` (a view needs no copy), `reason`. Owned by
             the caller.
@@ -250,7 +250,7 @@ class FrameAccessor:
         Returns
         -------
         DataFrame
-            One row a column, in their order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
+            One row per column, in order: `count, mean, std` (ddof 1), `min, max` (exact, also for 64-bit integers),
             `argmin, argmax` (positions, -1 if there is no element). Masked elements, NaN and NaT are skipped. Owned
             by the caller.
 

@@ -291,7 +291,7 @@ def exclusive(obj: Any, position: int, what: str) -> Iterator[tuple[Any, Any]]:
 def assemble(pieces: Sequence[tuple[Any, Any, Sequence[int]]], index: pd.Index, columns: pd.Index) -> pd.DataFrame:
     """Make a DataFrame over arrays without copying them.
 
-    Each piece is an array (2-D with one row a column, or 1-D), the object that pins it or None, and the positions of
+    Each piece is an array (2-D with one row per column, or 1-D), the object that pins it or None, and the positions of
     its columns. From pandas 3 on the pin makes pandas copy the block before it writes; before, writing fails, since the
     arrays are read-only.
     """

@@ -78,7 +78,7 @@ class PublicPins:
         return PublicPin(self.owner, *column.source)
 
     def arrays(self) -> list[tuple[Any, list[int]]]:
-        """Return one array if a single block holds everything, else one a column: public calls know no blocks."""
+        """Return one array if a single block holds everything, else one per column: public calls do not show blocks."""
         positions = list(range(len(self._positions)))
         if self._shallow.ndim == 2 and self._positions == list(range(self._shallow.shape[1])) and positions:
             first, second = self._shallow.to_numpy(), self._shallow.to_numpy()

@@ -127,7 +127,7 @@ def as_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     Raises
     ------
     DTypeError
-        It names no dtype.
+        It is not the name of a dtype.
     """
     if dtype is None:
         raise DTypeError(f"{operation}: expected a dtype, got None")

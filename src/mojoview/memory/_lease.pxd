@@ -2,7 +2,7 @@ from cpython.buffer cimport Py_buffer
 
 
 cdef class Lease:
-    cdef readonly object owner  # kept so that the memory lives as long as the lease, even if no buffer is exported
+    cdef readonly object owner  # keeps the memory valid as long as the lease exists, even if no buffer is exported
     cdef Py_buffer buffer   # the owner's only export, released when the last view that shares this lease is gone
     cdef bint held          # whether `buffer` is an export that must be released
     cdef object borrow      # the Borrow of this memory, or several; None while checking is off

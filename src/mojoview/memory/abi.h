@@ -36,7 +36,7 @@ enum {
 #define MV_F_CONTIGUOUS (UINT64_C(1) << 2)
 #define MV_ALIGNED (UINT64_C(1) << 3) /* data and strides are multiples of the dtype's alignment */
 #define MV_HAS_MASK (UINT64_C(1) << 4)
-#define MV_MASK_BITS (UINT64_C(1) << 5)    /* clear: a byte an element, nonzero = missing; set: LSB bitmap, 1 = valid */
+#define MV_MASK_BITS (UINT64_C(1) << 5) /* clear: a byte per element, nonzero = missing; set: LSB bitmap, 1 = valid */
 #define MV_BYTE_STRIDES (UINT64_C(1) << 6) /* a byte stride is not a multiple of the item size: stride[] is invalid */
 #define MV_SWAPPED (UINT64_C(1) << 7)      /* not in native byte order */
 #define MV_DEVICE_SHIFT 8                  /* bits 8 to 15: device kind, 0 = memory that the CPU may read */
@@ -102,10 +102,10 @@ typedef struct mv_desc {
     uint8_t dtype_bits; /* 0 for opaque items */
     uint16_t dtype_lanes;
     uint64_t flags;
-    uint64_t generation;
-    uint32_t itemsize; /* bytes */
-    uint16_t struct_bytes;
-    uint16_t abi_version;
+    uint64_t generation;   /* reserved: 0 */
+    uint32_t itemsize;     /* bytes */
+    uint16_t struct_bytes; /* sizeof(mv_desc) of the build that filled it in */
+    uint16_t abi_version;  /* MV_ABI_VERSION of the build that filled it in */
     int64_t shape[MV_MAX_NDIM];
     int64_t strides[MV_MAX_NDIM]; /* bytes */
     const uint8_t *mask;

@@ -48,7 +48,7 @@ def seconds_of(timeout: Any, where: str, *, positive: bool = False) -> float:
         return float(timeout)
     given: Any = timeout if isinstance(timeout, Real) and not isinstance(timeout, bool) else -1
     if not (given > 0 if positive else given >= 0):  # NaN is neither
-        kind = "a positive number of seconds" if positive else "a number of seconds from 0"
+        kind = "a positive number of seconds" if positive else "a non-negative number of seconds"
         raise ArgumentError(f"{where}: timeout: expected {kind}, got {timeout!r}")
     try:
         return min(float(given), LONGEST)

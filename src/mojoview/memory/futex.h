@@ -66,7 +66,7 @@ static inline void mv_futex_wake(_Atomic uint32_t *word) {
 #endif
 }
 
-/* The low half of a 64-bit counter, which is what the kernel compares. */
+/* The low half of a 64-bit counter, which the futex system call compares. */
 static inline const _Atomic uint32_t *mv_low_word(const _Atomic uint64_t *counter) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return (const _Atomic uint32_t *)(const void *)counter + 1;

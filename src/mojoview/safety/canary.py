@@ -474,7 +474,7 @@ def watch(
         raise ArgumentError(f"{where}: sample: expected a share from 0 to 1, got {sample!r}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if (name, value) != ("rtol", None) and (not isinstance(value, int | float) or not value >= 0):
-            raise ArgumentError(f"{where}: {name}: expected a number from 0, got {value!r}")
+            raise ArgumentError(f"{where}: {name}: expected a non-negative number, got {value!r}")
     if on_mismatch not in REACTIONS:
         raise ArgumentError(f"{where}: on_mismatch: expected one of {REACTIONS}, got {on_mismatch!r}")
     if promote_after is not None and (type(promote_after) is not int or promote_after < 1):

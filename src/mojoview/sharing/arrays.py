@@ -225,7 +225,7 @@ def attach_kind(segment: Segment) -> Any:
     how = _KINDS.get(kind)
     if how is None:
         segment.close()
-        raise VersionMismatch(f"attach({segment.name!r}): this version of mojoview knows no kind {kind}")
+        raise VersionMismatch(f"attach({segment.name!r}): kind {kind} is unknown to this version of mojoview")
     return load_target(how)(segment)
 
 

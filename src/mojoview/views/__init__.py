@@ -1,4 +1,4 @@
-"""Typed windows on memory: `View`, and every protocol by which arrays are imported and exported.
+"""Typed views of memory: `View`, and every protocol by which arrays are imported and exported.
 
 Must not know pandas or kernels. Read `layout.h` and `_geometry` (shapes, strides, indices), `_window` (the base of a
 view; bits) and `_view`; `bits.h` has bit masks, `region.h` and `_borrowing` the borrow checking, `array` operations

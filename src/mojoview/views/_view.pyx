@@ -1,4 +1,4 @@
-"""View: a typed window on leased memory. Slicing, reshaping and casting make more views on the same lease."""
+"""View: a typed view of leased memory. Slicing, reshaping and casting make more views on the same lease."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE
@@ -40,7 +40,7 @@ cdef object BYTE = np.dtype("u1")
 cdef class View(Window):
     """View()
 
-    A typed window on memory that another object owns; made by `mojoview.view()`.
+    A typed view of memory that another object owns; made by `mojoview.view()`.
 
     A view never copies and never writes unless it was opened with ``writable=True``. It keeps the owner of the memory,
     and the owner's buffer export, until the last view on it is released or dropped.

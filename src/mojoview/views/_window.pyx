@@ -1,4 +1,4 @@
-"""Windows on leased memory: Window, the base of View, with its attributes and lifetime; and Bits."""
+"""`Window`, the base of View: a descriptor and the lease on its memory; and `Bits`."""
 
 cimport cython
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack

@@ -3,9 +3,9 @@
  * The System V x86-64 and the AAPCS64 conventions hand out integer registers and floating-point registers
  * independently of each other, so one prototype with all of both serves every mix of arguments: registers that the
  * callee does not expect hold values that it ignores. What does not fit goes to the stack in argument order, one
- * eight-byte slot each. A float32 travels in the low half of its register or slot; narrower integers travel sign- or
- * zero-extended, more than either convention asks for. Apple's arm64 packs stack arguments and Windows counts
- * registers by position: the callers refuse those platforms.
+ * eight-byte slot each. A float32 is passed in the low half of its register or slot; narrower integers are passed
+ * sign- or zero-extended, which is more than either convention requires. Apple's arm64 packs stack arguments and
+ * Windows counts registers by position: the callers refuse those platforms.
  *
  * Calling through a prototype that is not the callee's is undefined in C and defined by these two conventions. */
 #ifndef MOJOVIEW_REGISTERS_H

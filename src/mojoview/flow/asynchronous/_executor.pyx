@@ -410,13 +410,14 @@ def max_threads():
     Raises
     ------
     KernelValueError
-        The variable is not an int from 1.
+        The variable is not an integer of at least 1.
     """
     setting = os.environ.get("MOJOVIEW_CALL_THREADS", "")
     if not setting:
         return max(2, CORES)
     if not setting.isdecimal() or int(setting) < 1:
-        raise KernelValueError(f"environment variable MOJOVIEW_CALL_THREADS: expected an int from 1, got {setting!r}")
+        raise KernelValueError(f"environment variable MOJOVIEW_CALL_THREADS: expected an integer of at least 1, "
+                               f"got {setting!r}")
     return int(setting)
 
 

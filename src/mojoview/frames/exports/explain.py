@@ -157,7 +157,7 @@ def ready_info(info: ColumnInfo, ready: ReadyColumn, why: str) -> ColumnInfo:
 
 
 def table(infos: Iterable[ColumnInfo]) -> pd.DataFrame:
-    """Tabulate the facts, one row a column."""
+    """Tabulate the facts, one row per column."""
     rows = list(infos)
     columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in ColumnInfo._fields[:-1]}
     columns["column"] = pd.Series(columns["column"], dtype=object)

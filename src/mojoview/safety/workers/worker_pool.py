@@ -18,7 +18,9 @@ def max_workers() -> int:
     setting = os.environ.get("MOJOVIEW_WORKERS", "")
     if setting:
         if not setting.isdecimal() or int(setting) < 1:
-            raise KernelValueError(f"environment variable MOJOVIEW_WORKERS: expected an int from 1, got {setting!r}")
+            raise KernelValueError(
+                f"environment variable MOJOVIEW_WORKERS: expected an integer of at least 1, got {setting!r}"
+            )
         return int(setting)
     return max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 

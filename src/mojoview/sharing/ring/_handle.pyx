@@ -236,7 +236,7 @@ cdef class Handle:
 
     cdef object busy(self, str operation):
         return Busy(f"{operation}: another thread, or an open claim, is using this handle of ring "
-                    f"{self.segment.name!r}; attach one handle a thread")
+                    f"{self.segment.name!r}; attach one handle per thread")
 
     cdef int release_roles(self) noexcept:
         """Release both roles and the memory. C only: also called from __dealloc__."""
@@ -254,7 +254,7 @@ cdef class Handle:
         return 0
 
     cdef bint peer_gone(self, int side) except -1:
-        """Return whether the other side has closed or died. Asks the kernel at most every 10 ms."""
+        """Return whether the other side has closed or exited. Queries the operating system at most every 10 ms."""
         cdef mv_ring *r = self.ring
         cdef int state
         cdef uint64_t now

@@ -433,5 +433,5 @@ cdef (int64_t, int64_t) matrix(object dtype, Lease lease, str operation) except 
             raise ShapeError(f"{operation}: expected records of {dtype.itemsize} bytes, got {b.len} bytes")
         return b.len // dtype.itemsize, dtype.itemsize
     if b.ndim < 2:
-        raise ShapeError(f"{operation}: expected 2 dimensions, one row a frame, or a list of messages; got {b.ndim}")
+        raise ShapeError(f"{operation}: expected 2 dimensions, one row per frame, or a list of messages; got {b.ndim}")
     return b.shape[0], (b.len // b.shape[0] if b.shape[0] else 0)

@@ -93,7 +93,7 @@ class Ring(RingCalls):
             Name to attach by; a file's path for a recorder. A ring without a name is passed on by pickling, or by fork
             and `attach(ring)`.
         capacity : int
-            Bytes, a power of two from 4,096. Fastest if it fits in a cache; for large messages, four of them.
+            Bytes, a power of two, at least 4096. Fastest if it fits in a cache; for large messages, four of them.
         mode : {"spsc", "mpsc", "broadcast", "recorder"}
         dtype : dtype-like, optional
             Structured; messages are then whole records of it.
@@ -155,7 +155,7 @@ class Ring(RingCalls):
             raise ArgumentError(f"{operation}: clock={clock!r}: expected 'monotonic' or 'ticks'")
         capacity = check_int(operation, "capacity", capacity, 4096, 1 << 46)
         if capacity & (capacity - 1):
-            raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two from 4096")
+            raise ArgumentError(f"{operation}: capacity={capacity}: expected a power of two, at least 4096")
         records = None if dtype is None else as_dtype(dtype, operation)
         if records is not None and (
             records.names is None or records.itemsize == 0 or records.itemsize > capacity // 2 - 32

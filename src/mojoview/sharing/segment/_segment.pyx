@@ -345,7 +345,7 @@ cdef class Segment:
         if contents == MV_SEAL_NOW:
             size = self.mapping.size
             self.header = NULL
-            self.mapping = None  # the kernel refuses the seal while a writable mapping exists
+            self.mapping = None  # Linux refuses the seal while a writable mapping exists
             rc = mv_os_seal(self.fd, contents)
             self.mapping = map_file(self.fd, 0, size, False)
             self.header = <mv_segment *>self.mapping.base

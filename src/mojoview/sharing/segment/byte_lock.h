@@ -1,4 +1,5 @@
-/* Locks on single bytes, owned by the kernel: proof that the owner of a segment, a ring peer or a reader is alive.
+/* Locks on single bytes, which the operating system releases when a process exits: proof that the owner of a segment, a
+ * ring peer or a reader is still running.
  *
  * Each lock is on a file description of its own, which is never mapped. A forked child inherits the descriptor, which
  * would keep a killed parent's lock held: the child closes all of them before fork() returns and marks its handles.

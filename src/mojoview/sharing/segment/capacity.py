@@ -1,4 +1,4 @@
-"""Room for shared memory: exhausting it must raise an exception, not a bus error."""
+"""Free memory for segments: exhausting it must raise an exception, not a bus error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def free_bytes(directory: str | None) -> int:
 def require_room(operation: str, nbytes: int, directory: str | None) -> None:
     """Raise `ShmFullError` if `nbytes` do not fit.
 
-    A memfd has no size limit of its own: without this check the kernel would kill a process to find memory.
+    A memfd has no size limit of its own: without this check Linux would kill a process to free memory.
     """
     free = free_bytes(directory)
     if nbytes > free:

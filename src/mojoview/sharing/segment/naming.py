@@ -166,8 +166,8 @@ def cleanup(name: str | None = None) -> list[str]:
 
     Notes
     -----
-    An owner is dead if the kernel has released its lock and no process of its pid and start time exists. Mappings of
-    readers stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
+    An owner is dead if the operating system has released its lock and no process of its pid and start time exists.
+    Mappings of readers stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
     decides which of them removes a name.
 
     Examples

@@ -1,4 +1,4 @@
-/* What segments ask of the operating system: files in memory, locks that the kernel owns, process identity.
+/* System calls used by segments: files in memory, locks that the operating system owns, process identity.
  *
  * Linux is the main branch. The portable branch (macOS; -DMV_OS_PORTABLE builds it on Linux for the tests) replaces a
  * memfd by an unlinked file and has no open-file-description locks: there a process is identified by pid and start time

@@ -59,7 +59,7 @@ typedef struct mv_segment {
     uint8_t uuid[16];     /* identity of the segment */
     uint8_t boot_id[16];
     uint32_t creator_pid, creator_uid;
-    uint64_t creator_start; /* start time of the process, in the kernel's unit: distinguishes a reused pid */
+    uint64_t creator_start; /* start time of the process, in the system's unit: distinguishes a reused pid */
     uint64_t created_ns;    /* since 1970 */
     uint32_t header_crc;    /* CRC-32C of bytes 8 to 119 and 256 to the end of the text */
     uint32_t zero;

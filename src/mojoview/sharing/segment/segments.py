@@ -1,4 +1,4 @@
-"""Creation, attachment and end of segments: the front of `_segment` and `naming` for everything above."""
+"""Creation, attachment and closing of segments: what other packages call instead of `_segment` and `naming`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ __all__ = ["receive_segment", "reduce_segment", "send_segment"]
 def reduce_segment(segment: Segment) -> tuple[Callable[..., Segment], tuple[Any, ...]]:
     """Return what pickle stores: the identity, and the name or, for anonymous memory, a descriptor of multiprocessing.
 
-    Unpickling gives a read-only handle. A descriptor can be fetched once per pickling, while this process lives.
+    Unpickling gives a read-only handle. A descriptor can be fetched once per pickling, while this process is running.
     """
     if segment.closed:
         raise ClosedError(f"pickling segment {segment.name!r}: it was closed")

@@ -9,7 +9,7 @@
  *
  * The payload is plain memory: it is not read while it is written, and the release of the mark publishes it. A writer
  * that dies leaves an odd mark in a slot that `map` does not name. A reader that dies leaves its row pinned, but the
- * kernel frees the lock of the row, and mv_slots_reap() clears it. */
+ * operating system frees the lock of the row, and mv_slots_reap() clears it. */
 #ifndef MOJOVIEW_SLOTS_H
 #define MOJOVIEW_SLOTS_H
 

@@ -45,7 +45,7 @@ __all__ = [
 
 
 class ArrowView:
-    """A read-only window on an Arrow array; made by `mojoview.view()`.
+    """A read-only view of an Arrow array; made by `mojoview.view()`.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ class StringView(ArrowView):
 
 
 class InlineStringView(ArrowView):
-    """Strings or byte strings in Arrow's view layout: 16 bytes an element, which hold short strings whole."""
+    """Strings or byte strings in Arrow's view layout: 16 bytes per element, which hold short strings whole."""
 
     kind = "string view"
     __slots__ = ()

@@ -12,7 +12,7 @@ comptime C_CONTIGUOUS = UInt64(1) << 1
 comptime F_CONTIGUOUS = UInt64(1) << 2
 comptime ALIGNED = UInt64(1) << 3
 comptime HAS_MASK = UInt64(1) << 4
-comptime MASK_BITS = UInt64(1) << 5  # clear: one byte an element, nonzero = missing; set: LSB bitmap, 1 = valid
+comptime MASK_BITS = UInt64(1) << 5  # clear: one byte per element, nonzero = missing; set: LSB bitmap, 1 = valid
 comptime BYTE_STRIDES = UInt64(1) << 6  # a byte stride is not a multiple of the item size: `stride` is meaningless
 comptime SWAPPED = UInt64(1) << 7
 
