@@ -53,7 +53,7 @@ cdef int thread_count(object threads) except -1:
 
 
 def _stop():
-    """Stop the workers while the interpreter still runs: one of them may have to take the GIL for a signal."""
+    """Stop the pool threads while the interpreter still runs: one of them may have to take the GIL for a signal."""
     with nogil:
         mv_pool_stop()
 

@@ -70,9 +70,9 @@ def argument_error(
     ----------
     signature : Signature
     status : int
-        Why not, from `mv_check_call`.
+        The failed check, from `mv_check_call`.
     name : str
-        What the message calls the argument.
+        The argument's name in the message.
     got : tuple
         The argument's type name, dtype code, bits, logical kind, shape and strides.
     other : tuple of str and shape, optional
@@ -179,7 +179,7 @@ def kernel_error(signature: Signature, status: int, index: int | None, arguments
 # -- an author's own statuses -----------------------------------------------------------------------------------------
 
 FIRST_OWN, LAST_OWN = E_USER, 255
-# What a docstring may begin with: the builtin, and the class that is both it and a KernelError.
+# Possible first words of a docstring: the builtin, and the class that is both it and a KernelError.
 BUILTIN = {
     "ValueError": errors.KernelValueError,
     "IndexError": errors.KernelIndexError,

@@ -59,7 +59,7 @@ def safe_call(
     Returns
     -------
     object
-        What the kernel returns, owned by the caller.
+        Result of the kernel, owned by the caller.
 
     Raises
     ------

@@ -4,6 +4,15 @@ In reading order: `segment/` (shared memory with a header), `state/`, `snapshot/
 `attach()`), `pool.py` (reused memory), `crc32c.h` with `crc32c_step.h` and `crc32c_fold.h` (checksums). The lock-free
 algorithms are C headers that do not use Python: `state/latch.h`, `snapshot/slots.h`, and those of `ring/`. C programs
 in tests/native run them. Must not know kernels or pandas.
+
+Counters, all of which only grow:
+
+* number: position of a publication in a State or Snapshot, from 1; 0 means that nothing was published.
+* version: number of the newest publication of a Snapshot or shared frame, or of the one that a pin holds.
+* generation: of a shared frame, the number of changes of its schema. The words of that name in the headers of
+  descriptors and segments are reserved.
+* epoch: of a segment, the number of takeovers; of a ring's producer slot, the number of its owners, modulo 1024.
+* seq: sequence number of a ring's frame, per producer.
 """
 
 from mojoview.sharing.arrays import SharedArray, attach, share

@@ -16,7 +16,7 @@ typedef struct mv_call_args {
     int views, buffers;
 } mv_call_args;
 
-/* What the fast path compares, compiled once for a kernel (fast_path.h). */
+/* Values that the fast path compares, compiled once per kernel (fast_path.h). */
 typedef struct mv_fast_param {
     const void *dtype;       /* NumPy's object for it; NULL: the common dtype */
     const mv_desc *template; /* descriptor of a dense array of that dtype */

@@ -1,4 +1,4 @@
-/* What a kernel requires of its arguments, and the check of every call. Plain functions on descriptors. */
+/* Requirements of a kernel on its arguments, and the check of every call. Plain functions on descriptors. */
 #ifndef MOJOVIEW_CHECKS_H
 #define MOJOVIEW_CHECKS_H
 

@@ -7,9 +7,9 @@
 #include "parallel.h"
 #include "registers.h"
 
-/* How a parameter is passed. */
+/* Ways to pass a parameter. */
 enum { MV_PASS_DESC, MV_PASS_POINTER, MV_PASS_INT, MV_PASS_F64, MV_PASS_F32 };
-/* What the function returns. */
+/* Result types of a function. */
 enum { MV_GIVES_NOTHING, MV_GIVES_STATUS, MV_GIVES_STATUS_INDEX, MV_GIVES_VALUE };
 
 typedef struct mv_foreign {
@@ -18,7 +18,7 @@ typedef struct mv_foreign {
     uint8_t pass[MV_MAX_PARAMS];
 } mv_foreign;
 
-/* Returns whether this ABI has room for the parameters. */
+/* Returns whether this ABI can pass the parameters. */
 static inline bool mv_foreign_fits(const mv_foreign *f) {
     mv_registers r;
     r.ints = r.floats = r.slots = 0;

@@ -6,7 +6,7 @@
 
 #include "../../memory/abi.h"
 
-/* How built-in kernels and split foreign kernels run their chunks; in the caller if there is no run or no `parallel`. A
+/* The way built-in kernels and split foreign kernels run chunks; in the caller if there is no run or no `parallel`. A
  * task returns 0 or a failure word: status code in the low byte, element + 1 above it. */
 typedef int64_t (*mv_task)(void *state, int64_t chunk);
 typedef struct mv_run {

@@ -1,11 +1,11 @@
-/* The thread pool: persistent workers that help the caller with the chunks of a job. Included in one translation unit.
+/* The thread pool: persistent threads that help the caller with the chunks of a job. Included in one translation unit.
  *
- * A job lives on its caller's stack. Workers join and leave it under the mutex and take chunks by ticket. The caller
- * unlinks the job first, so it knows when the last worker has left; the mutex also publishes what they wrote. Chunks
- * are begun in order. When one fails, later ones are not begun and earlier ones are finished: the reported failure is
- * the first in chunk order, whatever the number of threads.
+ * A job is on its caller's stack. Pool threads join and leave it under the mutex and take chunks by ticket. The caller
+ * unlinks the job first, so it knows when the last pool thread has left; the mutex also publishes what they wrote.
+ * Chunks are begun in order. When one fails, later ones are not begun and earlier ones are finished: the reported
+ * failure is the first in chunk order, whatever the number of threads.
  *
- * After fork() the child has no workers: it gets an empty pool, and a job that was running ends as interrupted. */
+ * After fork() the child has no pool threads: it gets an empty pool, and a job that was running ends as interrupted. */
 #ifndef MOJOVIEW_POOL_H
 #define MOJOVIEW_POOL_H
 
@@ -21,10 +21,11 @@
 #include "../../memory/atomics.h"
 #include "parallel.h"
 
-#define MV_POOL_MOST 256 /* workers */
+#define MV_POOL_MOST 256 /* pool threads */
 #define MV_POLL_NANOSECONDS INT64_C(50000000)
 
-/* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: the job's workers are gone. */
+/* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: this is a child, which does not have
+ * the job's pool threads. */
 typedef int (*mv_poll)(int forked);
 
 typedef struct mv_job {
@@ -34,8 +35,8 @@ typedef struct mv_job {
     int64_t chunks;
     mv_atomic ticket; /* the next chunk */
     mv_atomic stop;   /* chunks from this one on are not begun */
-    int room;         /* workers that may still join */
-    int inside;       /* workers that have joined and not left */
+    int room;         /* pool threads that may still join */
+    int inside;       /* pool threads that have joined and not left */
     int64_t failed;   /* first chunk that failed, and its failure word */
     int64_t word;
     int64_t generation; /* of the pool when the job began */
@@ -43,8 +44,8 @@ typedef struct mv_job {
 
 static struct {
     pthread_mutex_t mutex; /* guards everything here and `next room inside failed word` of the jobs */
-    pthread_cond_t work;   /* a job has room */
-    pthread_cond_t left;   /* a worker left a job */
+    pthread_cond_t work;   /* a job can take another pool thread */
+    pthread_cond_t left;   /* a pool thread left a job */
     mv_job *jobs;
     pthread_t worker[MV_POOL_MOST];
     int workers;
@@ -115,7 +116,7 @@ static void mv_pool_in_child(void) {
     mv_pool.generation++;
 }
 
-/* Starts workers, with the mutex held. Fewer than requested are not an error: the caller works too. */
+/* Starts pool threads, with the mutex held. Fewer than requested are not an error: the caller works too. */
 static inline void mv_pool_grow(int workers) {
     sigset_t all, before;
     if (!mv_pool.ready)
@@ -130,7 +131,7 @@ static inline void mv_pool_grow(int workers) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Stops the workers and waits for them. Afterwards every job runs in its caller. */
+/* Stops the pool threads and waits for them. Afterwards every job runs in its caller. */
 static inline void mv_pool_stop(void) {
     pthread_mutex_lock(&mv_pool.mutex);
     mv_pool.stopped = true;
@@ -159,8 +160,8 @@ static inline int64_t mv_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Returns the number of workers for a job. Waking them takes tens of microseconds, so a short job stays in the caller
- * unless the caller asked for threads. */
+/* Returns the number of pool threads for a job. Waking them takes tens of microseconds, so a short job stays in the
+ * caller unless the caller requested threads. */
 static inline int mv_pool_helpers(int threads, int64_t chunks) {
     if (threads == 0)
         threads = chunks < 4 ? 1 : mv_pool_cpus();
@@ -171,7 +172,7 @@ static inline int mv_pool_helpers(int threads, int64_t chunks) {
     return threads - 1 > MV_POOL_MOST ? MV_POOL_MOST : threads - 1;
 }
 
-/* Waits, polling, until the last worker has left. Returns false after a fork, when none can. */
+/* Waits, polling, until the last pool thread has left. Returns false after a fork, when none can. */
 static inline bool mv_job_leave(mv_job *job, mv_poll poll) {
     bool intact = true;
     pthread_mutex_lock(&mv_pool.mutex);

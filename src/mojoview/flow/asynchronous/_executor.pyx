@@ -248,7 +248,7 @@ cdef class CallExecutor:
     cdef readonly int max_threads, capacity
     cdef list idle              # parkers, the most recent at the end
     cdef object queue           # jobs that wait while all threads are busy
-    cdef object room_waiters    # callbacks of those who wait for room, in order
+    cdef object room_waiters    # callbacks of those who wait for space in the queue, in order
     cdef list threads
     cdef int started
     cdef set jobs               # that wait or run
@@ -272,7 +272,7 @@ cdef class CallExecutor:
     def try_put(self, Job job not None, when_room=None):
         """try_put(job, when_room=None)
 
-        Queue a job and return True. If the queue is full, return False and call `when_room` as soon as there is room.
+        Queue a job and return True. If the queue is full, return False and call `when_room` as soon as there is space.
 
         Raises
         ------
@@ -315,7 +315,7 @@ cdef class CallExecutor:
     def cancel_wait(self, when_room):
         """cancel_wait(when_room)
 
-        Stop waiting for room. If `when_room` was called already, the next in line is called instead.
+        Stop waiting for space in the queue. If `when_room` was called already, the next in line is called instead.
         """
         if when_room in self.room_waiters:
             self.room_waiters.remove(when_room)
@@ -351,12 +351,12 @@ cdef class CallExecutor:
     def put(self, Job job not None, double timeout):
         """put(job, timeout)
 
-        Queue a job, waiting for room at most `timeout` seconds.
+        Queue a job, waiting for space at most `timeout` seconds.
 
         Raises
         ------
         QueueFull
-            There was no room in time.
+            The queue stayed full until the timeout.
         KernelError
         """
         if self.try_put(job):

@@ -17,7 +17,7 @@ from mojoview.memory.errors import KernelError
 
 __all__ = ["KernelFuture", "submit"]
 
-QUEUE_TIMEOUT_S = 60.0  # that submit() waits for room
+QUEUE_TIMEOUT_S = 60.0  # that submit() waits for space in the queue
 
 
 class KernelFuture(Future[Any]):

@@ -39,7 +39,7 @@ class Compiler:
     path : Path
         The executable.
     found : str
-        How it was found: "MOJO" (the environment variable), "package", "beside python" or "PATH".
+        The place where it was found: "MOJO" (the environment variable), "package", "beside python" or "PATH".
     """
 
     path: Path

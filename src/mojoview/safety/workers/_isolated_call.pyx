@@ -50,7 +50,7 @@ def run_isolated(BoundCall call not None, timeout, limit, bint strict, bint fini
     Returns
     -------
     object
-        What the caller gets.
+        Result for the caller.
 
     Raises
     ------

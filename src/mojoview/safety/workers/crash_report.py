@@ -24,7 +24,7 @@ CALLERS = frozenset(
 SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
 SYMBOLISER_TIMEOUT_S = 5.0
 
-# What `Channel.crash_record()` returns.
+# The result of `Channel.crash_record()`.
 CrashRecord: TypeAlias = tuple[int, int, int, int, int, int, int, int, list[tuple[int, int, bytes, bytes]]]
 
 

@@ -210,7 +210,7 @@ cdef class Consumer:
         return ready
 
     cdef int reserve(self, int count) except -1:
-        """Make room for `count` headers."""
+        """Allocate memory for `count` headers."""
         cdef mv_ring_frame *grown
         if count > self.scratch_room:
             grown = <mv_ring_frame *>realloc(self.scratch, count * sizeof(mv_ring_frame))

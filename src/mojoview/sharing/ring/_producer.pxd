@@ -28,7 +28,7 @@ cdef class Producer:
 
 
 cdef class Claim:
-    cdef Producer producer       # in whose ring the room is
+    cdef Producer producer       # in whose ring the space is
     cdef uint64_t nbytes, pos
     cdef uint8_t *payload
     cdef int type

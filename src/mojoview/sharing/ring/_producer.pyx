@@ -90,7 +90,7 @@ cdef class Producer:
         cdef uint64_t seq = 0
         cdef int kind = frame_type(type)
         cdef const uint8_t *src = readable(buffer, &n)
-        if src is not NULL and n < GIL_WORTH:  # most messages, if there is room for them: no lease, no loop
+        if src is not NULL and n < GIL_WORTH:  # most messages, if there is space for them: no lease, no loop
             self.prepare(n, "write")
             if mv_ring_send(self.handle.ring, src, n, kind, &seq) == MV_RING_OK:
                 return seq
@@ -98,7 +98,7 @@ cdef class Producer:
         return self.write_bytes(<const uint8_t *>lease.buffer.buf, lease.buffer.len, kind, timeout)
 
     cdef object write_bytes(self, const uint8_t *src, uint64_t n, int type, object timeout):
-        """Copy one message; wait for room or fragment it as needed."""
+        """Copy one message; wait for space or fragment it as needed."""
         cdef mv_ring *r
         cdef uint64_t seq = 0, deadline = 0
         cdef int rc
@@ -135,7 +135,7 @@ cdef class Producer:
         return True
 
     cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99:
-        """Return MV_RING_OK if `n` bytes have room, MV_RING_FULL when time is up."""
+        """Return MV_RING_OK if there is space for `n` bytes, MV_RING_FULL after the timeout."""
         cdef Handle handle = self.handle
         cdef mv_ring *r = handle.ring
         cdef int rc, turn = 0, strategy = MV_WAIT_FUTEX if handle.wait >= MV_WAIT_POLL else handle.wait
@@ -273,7 +273,7 @@ cdef class Producer:
         mv_ring_wake(&r.ctl.data)
 
     cdef Claim claim(self, object nbytes, object type, object timeout):
-        """Return a claim of `nbytes`; the room is reserved when its block is entered."""
+        """Return a claim of `nbytes`; the space is reserved when its block is entered."""
         cdef uint64_t n = check_int("claim()", "nbytes", nbytes, 0, 2**64 - 1)
         if self.handle.record_bytes and n % self.handle.record_bytes:
             raise ShapeError(f"claim: expected whole records of {self.handle.record_bytes} bytes, got {n} bytes")
@@ -283,7 +283,7 @@ cdef class Producer:
         return make_claim(self, n, frame_type(type), timeout)
 
     cdef int begin_claim(self, uint64_t n, int type, object timeout, uint64_t *pos, uint8_t **payload) except -1:
-        """Reserve the room of a claim."""
+        """Reserve the space of a claim."""
         cdef mv_ring *r
         cdef uint64_t deadline = 0
         cdef int rc

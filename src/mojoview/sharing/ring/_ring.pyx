@@ -61,7 +61,7 @@ cdef class RingCalls:
         type : int
             1, or 16 to 255.
         timeout : float, optional
-            Seconds to wait for room (``full="block"``); no limit if None.
+            Seconds to wait for space (``full="block"``); no limit if None.
 
         Returns
         -------
@@ -71,13 +71,13 @@ cdef class RingCalls:
         Raises
         ------
         WaitTimeout, RingFull, PeerGone
-            No room in time; no room (``full="error"``); the reader is gone. Nothing was written.
+            No space in time; no space (``full="error"``); the reader has exited. Nothing was written.
         NotOwnerError, ArgumentError, LayoutError, ClosedError, CorruptHeader
             The ring has another producer; `buffer` cannot be written; the ring is closed or damaged.
 
         Notes
         -----
-        Thread safety: one thread at a time a handle; several handles, or processes, in mode "mpsc".
+        Thread safety: one thread at a time per handle; several handles, or processes, in mode "mpsc".
         """
         return self.producer.write(buffer, type, timeout)
 
@@ -94,7 +94,7 @@ cdef class RingCalls:
         Returns
         -------
         int
-            How many were written; fewer than given only with ``full="drop"``.
+            Number of messages written; fewer than given only with ``full="drop"``.
 
         Raises
         ------
@@ -105,7 +105,7 @@ cdef class RingCalls:
     def claim(self, nbytes, *, type=MV_FRAME_DATA, timeout=None):
         """claim(nbytes, *, type=1, timeout=None)
 
-        Reserve room for a message that is built in place: ``with ring.claim(n) as view: ...``.
+        Reserve space for a message that is built in place: ``with ring.claim(n) as view: ...``.
 
         The message is written when the block ends, and given up if the block raises.
 
@@ -144,7 +144,7 @@ cdef class RingCalls:
 
         Notes
         -----
-        Thread safety: one thread at a time a handle.
+        Thread safety: one thread at a time per handle.
         """
         return self.producer.resume()
 
@@ -219,7 +219,7 @@ cdef class RingCalls:
 
         Notes
         -----
-        Thread safety: one thread at a time a handle.
+        Thread safety: one thread at a time per handle.
         """
         return self.consumer.read(max, timeout)
 
@@ -262,7 +262,7 @@ cdef class RingCalls:
         Returns
         -------
         int
-            How many rows were filled. `last` has the last one's header.
+            Number of rows that were filled. `last` has the last one's header.
 
         Raises
         ------

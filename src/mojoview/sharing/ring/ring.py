@@ -46,7 +46,7 @@ class Ring(RingCalls):
     A producer that dies loses only what it had not finished writing. The frames that a dead reader had not released are
     delivered to the next one.
 
-    Thread safety: one thread at a time a handle; further handles are cheap. A forked child attaches its own.
+    Thread safety: one thread at a time per handle; further handles are cheap. A forked child attaches its own.
 
     Sources: SPSC after rigtorp's SPSCQueue, MPSC after Aeron's many-to-one ring buffer; CRC-32C of RFC 3720.
 
@@ -100,16 +100,16 @@ class Ring(RingCalls):
         crc : bool
             Whether payloads have a checksum.
         wait : {"spin", "hybrid", "futex", "poll", "event"}
-            How this handle waits: "spin" polls and keeps a core busy; "hybrid" spins for 20 microseconds, then sleeps;
+            Way of waiting: "spin" polls and keeps a core busy; "hybrid" spins for 20 microseconds, then sleeps;
             "futex" sleeps; "poll" does not wait; "event" sleeps, and `fileno()` is watched instead.
         full : {"block", "drop", "error"}
-            What a write does if there is no room. Drops are counted.
+            The action of a write if there is no space. Drops are counted.
         broken : {"raise", "skip"}
-            What a read does with a damaged frame; `broken` records it either way.
+            The action of a read on a damaged frame; `broken` records it either way.
         wait_for_peer : bool
-            Whether to keep waiting after the other side is gone, for a successor.
+            Whether to keep waiting for a successor after the other side has exited.
         start : {"newest", "oldest"} or int, optional
-            Where reading a lossy ring begins; a number is a sequence number. If None, "newest", and "oldest" for a
+            First frame to read in a lossy ring; a number is a sequence number. If None, "newest", and "oldest" for a
             recorder.
         clock : {"monotonic", "ticks"}
             "ticks" reads the processor's counter, calibrated once: cheaper, drifts by parts in a million.
@@ -130,7 +130,7 @@ class Ring(RingCalls):
         Raises
         ------
         ArgumentError, SegmentExists, ShmFullError, SegmentError
-            An argument is invalid; the name is taken; there is no room; a system call failed.
+            An argument is invalid; the name is taken; there is not enough memory; a system call failed.
 
         Notes
         -----

@@ -302,7 +302,7 @@ cdef class Segment:
     def allocate(self, int64_t start, int64_t end):
         """allocate(start, end)
 
-        Allocate a range of bytes; `OSError` ENOSPC or ENOMEM if there is no room.
+        Allocate a range of bytes; `OSError` ENOSPC or ENOMEM if there is not enough memory.
         """
         cdef int64_t done = start
         # A duplicate: if another thread closes the handle, the number may be reused for another file.

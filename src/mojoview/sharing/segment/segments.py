@@ -89,7 +89,7 @@ def create_segment(
     Raises
     ------
     SegmentExists, ShmFullError, SegmentError, ArgumentError, DTypeError
-        The name is taken; there is no room; the system call failed; an argument is invalid.
+        The name is taken; there is not enough memory; the system call failed; an argument is invalid.
 
     Notes
     -----

@@ -46,7 +46,7 @@ cdef class Snapshot(Publication):
 
     The writer fills a free slot and publishes it; a reader gets a read-only view of the newest one and keeps it as long
     as it needs it. The writer waits for readers only on request: with at least two slots more than readers pin there is
-    always a free one. A killed writer leaves its last publication readable; a killed reader blocks no one.
+    always a free one. A killed writer leaves its last publication readable; a killed reader does not block others.
 
     Attributes
     ----------
@@ -99,7 +99,8 @@ cdef class Snapshot(Publication):
         slots : int
             2 to 64. Memory for all of them is claimed now.
         max_slots : int, optional
-            How far ``busy="grow"`` may go; memory is claimed when it is needed. `slots` + 8, at most 64, when absent.
+            Most slots that ``busy="grow"`` may reach; memory is allocated on demand. `slots` + 8, at most 64, when
+            absent.
         readers : int
             1 to 4,000: how many publications can be pinned at once.
         prefault : bool

@@ -21,7 +21,7 @@
 #include "../segment/failpoint.h"
 #include "../segment/segment.h"
 
-#define MV_SLOTS_MAX 64 /* the map has room for 256 */
+#define MV_SLOTS_MAX 64 /* the map can hold 256 */
 
 typedef struct mv_slots_head {
     _Atomic uint64_t map;   /* 0 = nothing published; its low half is the futex word of readers */
@@ -49,7 +49,7 @@ typedef struct mv_slots_ref {
     mv_slots_head *head; /* the table of slots follows it */
     mv_pin_row *rows;    /* row 0 is for waiting */
     uint64_t row_count;  /* pins use rows 1 to row_count */
-    uint64_t slot_limit; /* slots that the segment has room for: limits what a peer writes */
+    uint64_t slot_limit; /* slots that fit in the segment: limits what a peer writes */
 } mv_slots_ref;
 
 /* Value of a claimed row without a pin. Without locks it must differ from a free row, and name no slot. */
