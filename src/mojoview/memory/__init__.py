@@ -5,5 +5,5 @@ Must not know anything above: views, kernels, pandas. Read `abi.h` (the descript
 PyObject_GetBuffer) with `live_leases.h` and `gil_safe_decref.h`; `errors` (the tree of exceptions) and `_status`
 (status codes to exceptions; `calls/errors.py` adds the arguments of the call); `check` (arguments); `extension_points`
 (the calls from lower rooms into higher ones).
-`atomics.h`, `clock.h`, `futex.h`, `platform.h` and `spin.h` serve synchronisation in the rooms above.
+`atomics.h`, `clock.h` and `futex.h` are for synchronisation in the rooms above.
 """
