@@ -36,8 +36,8 @@ PLANTS = {
         ("views/_view.pyi", "\nfrom mojoview.safety.safe_call import safe_call\n"),
         ("views/dispatch.py", "\nif TYPE_CHECKING:\n    from mojoview.safety.safe_call import safe_call\n"),
         ("views/dispatch.py", "\nfrom mojoview.safety.canary import Canary\n"),
-        ("views/layout.h", '\n#include "../sharing/state/latch.h"\n'),
-        ("memory/_lease.pyx", '\ncdef extern from "views/layout.h":\n    pass\n'),
+        ("views/geometry.h", '\n#include "../sharing/state/latch.h"\n'),
+        ("memory/_lease.pyx", '\ncdef extern from "views/geometry.h":\n    pass\n'),
     ],
     house.no_circle_in_a_room: [
         ("memory/errors.py", "\ndef f():\n    from mojoview.memory import _status\n"),
@@ -53,7 +53,7 @@ PLANTS = {
     ],
     house.one_caller_of_get_buffer: [
         ("views/_construct.pyx", "\nfrom cpython.buffer cimport PyObject_GetBuffer\n"),
-        ("views/layout.h", "\nint x(void) { return PyObject_GetBuffer(0, 0, 0); }\n"),
+        ("views/geometry.h", "\nint x(void) { return PyObject_GetBuffer(0, 0, 0); }\n"),
     ],
     house.one_home_of_numpys_c_api: [
         ("views/_view.pyx", "\ncimport numpy as cnp\n"),
@@ -93,7 +93,7 @@ PLANTS = {
     ],
     house.no_traces_of_a_machine: [
         ("views/dispatch.py", f"\n# see {Path('/', 'root', 'notes')}\n"),
-        ("views/layout.h", f'\n/* "{Path("/", "tmp", "x")}" */\n'),
+        ("views/geometry.h", f'\n/* "{Path("/", "tmp", "x")}" */\n'),
     ],
 }
 

@@ -17,12 +17,12 @@ def test_loops_and_engine(compiler, flavour, tmp_path):
 
 @pytest.mark.parametrize("compiler", build.COMPILERS)
 def test_pool_under_the_thread_sanitizer(compiler, tmp_path):
-    assert build.run_c("pool_test.c", tmp_path, compiler, "threads") == "ok\n"
+    assert build.run_c("thread_pool_test.c", tmp_path, compiler, "threads") == "ok\n"
 
 
 @pytest.mark.parametrize("compiler", build.COMPILERS)
 def test_pool_with_forks(compiler, tmp_path):
-    assert build.run_c("pool_test.c", tmp_path, compiler, "sanitized", (), ("forks",)) == "ok\n"
+    assert build.run_c("thread_pool_test.c", tmp_path, compiler, "sanitized", (), ("forks",)) == "ok\n"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_pool_with_forks(compiler, tmp_path):
         ("compute/walk.h", "at[d - 1]++;", "at[d - 1] += 2;"),
         ("memory/numeric.h", "+ 0xfff + odd) >> 13", "+ 0x1000) >> 13"),
         ("calls/native/checks.h", "step - rest < (int64_t)b->itemsize", "0"),
-        ("compute/reduce.h", "MV_FIRST(x, n, i, x[i] == best);", "const int64_t i = 0;"),
+        ("compute/reduce_loops.h", "MV_FIRST(x, n, i, x[i] == best);", "const int64_t i = 0;"),
     ],
 )
 def test_the_loops_test_can_fail(header, text, replacement, tmp_path):
@@ -57,6 +57,6 @@ def test_the_loops_test_can_fail(header, text, replacement, tmp_path):
     ],
 )
 def test_the_pool_test_can_fail(text, replacement, tmp_path):
-    package = build.changed_copy(tmp_path / "package", {"calls/native/pool.h": {text: replacement}})
-    with pytest.raises(AssertionError, match=r"pool_test\.c:\d+"):
-        build.run_c("pool_test.c", tmp_path, build.COMPILERS[0], "sanitized", package=package)
+    package = build.changed_copy(tmp_path / "package", {"calls/native/thread_pool.h": {text: replacement}})
+    with pytest.raises(AssertionError, match=r"thread_pool_test\.c:\d+"):
+        build.run_c("thread_pool_test.c", tmp_path, build.COMPILERS[0], "sanitized", package=package)

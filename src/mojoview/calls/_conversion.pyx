@@ -32,7 +32,7 @@ from mojoview.views._construct import has_accessor
 cdef extern from "Python.h":
     PyObject *PyErr_Occurred()
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
 
 cdef extern from "calls/native/ndarray.h":

@@ -13,7 +13,7 @@ from mojoview.calls._conversion cimport (
     NO_AXIS, acquire, allocate_output, broadcast_scalar, convert_scalar, get_fast_buffers, is_number, no_loop_error,
     raise_status, reduced_axis, refused_argument, release_arguments, returned_scalar, scalar_result,
 )
-from mojoview.calls._pool cimport mv_run, run_parallel, thread_count
+from mojoview.calls._thread_pool cimport mv_run, run_parallel, thread_count
 from mojoview.calls.call_args cimport (
     MV_GIVES_VALUE, MV_TAKES_MASKS, MV_TAKES_STRIDES, mv_call_args, mv_check_call, mv_fast_plan,
     mv_fault, mv_foreign_call, mv_foreign_run, mv_foreign_word, mv_spec, mv_type_index,

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyObject
-from mojoview.calls._pool cimport mv_run
+from mojoview.calls._thread_pool cimport mv_run
 from mojoview.memory.abi cimport mv_desc, mv_value
 
 

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 
 from mojoview.calls._conversion cimport acquire, check_input, python_value, raise_status, release_arguments
 from mojoview.calls._kernel cimport GIL_WORTH, OPTION_COMPARISON, OPTION_DDOF, OPTION_NONE, native_kernel
-from mojoview.calls._pool cimport mv_run, run_parallel, thread_count
+from mojoview.calls._thread_pool cimport mv_run, run_parallel, thread_count
 from mojoview.calls.call_args cimport MV_EQUAL_SHAPES, MV_TAKES_MASKS, MV_TAKES_SAME, mv_call_args
 from mojoview.memory.abi cimport MV_DESC_ALIGN, mv_desc, mv_value
 

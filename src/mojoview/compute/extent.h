@@ -7,7 +7,7 @@
 #ifndef MOJOVIEW_EXTENT_H
 #define MOJOVIEW_EXTENT_H
 
-#include "accumulate.h"
+#include "accumulator.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>

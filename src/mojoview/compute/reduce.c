@@ -3,7 +3,7 @@
 
 #include "../memory/atomics.h"
 #include "builtin.h"
-#include "reduce.h"
+#include "reduce_loops.h"
 #include "walk.h"
 
 #define ACCUMULATE(op, name, T) MV_ACCUMULATE(op##_##name, name, T, mv_accumulate_##op##_##name)
@@ -104,7 +104,7 @@ struct mv_reduction {
      op##_u32, op##_u64, op##_f16, op##_f32, op##_f64, time}
 static const mv_reduction reductions[MV_REDUCTIONS] = {
     [MV_SUM] = {MV_SUM, 1, TABLE(sum, NULL)},
-    [MV_MEAN] = {MV_MEAN, 1, TABLE(sum, NULL)},
+    [MV_MEAN] = {MV_MEAN, 1, TABLE(sum, NULL)}, /* the loop of sum: NaN propagates */
     [MV_VAR] = {MV_VAR, 1, TABLE(moments, NULL)},
     [MV_STD] = {MV_STD, 1, TABLE(moments, NULL)},
     [MV_MIN] = {MV_MIN, 1, TABLE(min, min_time)},

@@ -22,7 +22,7 @@ from mojoview.memory.extension_points import ACCESSOR
 cdef extern from "Python.h":
     PyObject *_PyType_Lookup(type kind, object name)
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)

@@ -22,7 +22,7 @@ from mojoview.memory.errors import (
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)
     int64_t mv_count_elements(int ndim, const int64_t *shape, int64_t itemsize)
     bint mv_reshape(const mv_desc *d, int ndim, const int64_t *shape, int64_t *strides)

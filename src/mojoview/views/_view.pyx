@@ -28,7 +28,7 @@ from mojoview.memory.extension_points import (
 from mojoview.views.array import aligned_copy, assign, converted
 
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
 cdef object BOOL = np.dtype(bool)

@@ -19,7 +19,7 @@ from mojoview.memory.errors import (
 )
 
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     int mv_desc_derive(mv_desc *d, int64_t alignment)
 
 cdef dict known_dtypes = _KNOWN

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "layout.h"
+#include "geometry.h"
 
 /* Runs of `item` bytes, repeated along axes of positive stride, the longest stride first. */
 typedef struct mv_region {

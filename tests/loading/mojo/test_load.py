@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mojoview as mv
-from mojoview.loading.mojo import build, compiler, loader
+from mojoview.loading.mojo import compilation, compiler, loader
 from mojoview.loading.mojo.diagnostics import Diagnostic
 from mojoview.memory import errors
 
@@ -56,7 +56,7 @@ def test_what_changes_the_key(fake, monkeypatch):
     near.write_text("2")
     mv.load(fake.source)
     assert len(fake.builds) == 5
-    monkeypatch.setattr("mojoview.loading.mojo.build.host_cpu", lambda: "another")
+    monkeypatch.setattr("mojoview.loading.mojo.compilation.host_cpu", lambda: "another")
     mv.load(fake.source)
     assert len(fake.builds) == 6
     os.utime(os.environ["MOJO"], (1, 1))  # another compiler
@@ -294,14 +294,14 @@ def test_files_whose_reading_may_never_end_are_not_read(fake, make):
 
 
 def test_a_file_that_vanishes_while_it_is_compiled(fake, monkeypatch):
-    run_together = build.run_together
+    run_together = compilation.run_together
 
     def vanish(*args, **options):
         runs = run_together(*args, **options)
         fake.source.unlink()
         return runs
 
-    monkeypatch.setattr(build, "run_together", vanish)
+    monkeypatch.setattr(compilation, "run_together", vanish)
     with pytest.raises(errors.ArgumentError, match=r"cannot read .*No such file"):
         mv.load(fake.source)
     assert fake.left_over() == []

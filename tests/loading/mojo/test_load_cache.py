@@ -16,7 +16,7 @@ import mojoview as mv
 from mojoview.loading import description
 from mojoview.loading.elf import Elf, read_elf
 from mojoview.loading.mojo import cache
-from mojoview.loading.mojo.build import Build
+from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.memory import _lease, errors
 

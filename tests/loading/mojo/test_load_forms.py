@@ -15,7 +15,7 @@ import pytest
 
 import mojoview as mv
 from mojoview.calls.errors import ErrorTable
-from mojoview.loading.mojo import build
+from mojoview.loading.mojo import compilation
 from mojoview.loading.mojo.compiler import find_compiler
 from mojoview.loading.mojo.inputs import root_of
 from mojoview.memory import errors
@@ -56,8 +56,8 @@ def test_the_name_is_the_caller_s_to_choose(fake):
 
 def test_debug_is_another_build_with_symbols_and_unoptimised(fake, monkeypatch):
     runs = []
-    real = build.run_together
-    monkeypatch.setattr(build, "run_together", lambda given, *a, **k: runs.append(given) or real(given, *a, **k))
+    real = compilation.run_together
+    monkeypatch.setattr(compilation, "run_together", lambda given, *a, **k: runs.append(given) or real(given, *a, **k))
     mv.load(fake.source)
     mv.load(fake.source, debug=True, flags=["-D", "X=1"])
     assert "--debug-level" not in runs[0]["build"]
@@ -102,7 +102,7 @@ def test_every_module_of_a_package_counts_for_its_key(fake):
         file = package / f"{name}.mojo"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(ADD.replace("add", name.replace("/", "_")) if "__init__" not in name else "")
-    given = build.Build.of(package, (), find_compiler())
+    given = compilation.Build.of(package, (), find_compiler())
     assert [dotted for _, dotted in given.inputs.members] == [
         "pack.__init__",
         "pack.inner.__init__",
@@ -114,7 +114,7 @@ def test_every_module_of_a_package_counts_for_its_key(fake):
     keys = {given.key()}
     for name in ("one", "inner/two", "__init__"):
         (package / f"{name}.mojo").write_text("# something else")
-        keys.add(build.Build.of(package, (), find_compiler()).key())
+        keys.add(compilation.Build.of(package, (), find_compiler()).key())
     assert len(keys) == 4
 
 

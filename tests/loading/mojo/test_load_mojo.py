@@ -104,7 +104,7 @@ def test_a_library_of_another_layout_does_not_compile(compile_error, tmp_path, m
     text, one, other = desc.read_text(), "    var flags: UInt64\n", "    var generation: UInt64\n"
     assert one + other in text
     desc.write_text(text.replace(one + other, other + one))
-    monkeypatch.setattr("mojoview.loading.mojo.build.get_mojo_include", lambda: tmp_path / "include")
+    monkeypatch.setattr("mojoview.loading.mojo.compilation.get_mojo_include", lambda: tmp_path / "include")
     error = compile_error(f'{HEADER}@export("f")\ndef f(x: In[DType.int8]) abi("C") -> Int:\n    return len(x)\n')
     assert "Desc: flags" in str(error)
 

@@ -2,7 +2,7 @@
 #ifndef MOJOVIEW_CHECKS_H
 #define MOJOVIEW_CHECKS_H
 
-#include "../../views/layout.h"
+#include "../../views/geometry.h"
 
 #define MV_MAX_PARAMS 14
 

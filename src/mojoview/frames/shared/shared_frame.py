@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from mojoview.frames.shared.layout import plan_layout, rebuild
+from mojoview.frames.shared.frame_layout import plan_layout, rebuild
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
 from mojoview.sharing.segment import _segment

@@ -6,7 +6,7 @@ Reading order, from `load` downwards:
 
 * `loader`: `load`: from source to `KernelModule`.
 * `inputs`: the arguments of `load` as files for the compiler; `source`: reader of Mojo text, imports and exports.
-* `build`: one compilation and its cache key; `compiler`: finding and running `mojo`, its runtime libraries;
+* `compilation`: one compilation and its cache key; `compiler`: finding and running `mojo`, its runtime libraries;
   `diagnostics`: its messages.
 * `examine`: signatures, cross-checked from source, `mojo doc` and LLVM text.
 * `cache`: compiled kernels on disk.

@@ -19,7 +19,7 @@ from pathlib import Path
 from mojoview.loading.description import describe_library, description_path
 from mojoview.loading.elf import read_elf
 from mojoview.loading.exports import Exports
-from mojoview.loading.mojo.build import Build
+from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.compiler import find_compiler, run_together
 from mojoview.loading.mojo.source import files, uses
 from mojoview.memory.check import seconds_of

@@ -11,7 +11,7 @@ from mojoview.calls.arguments import with_kernel_message
 from mojoview.memory.errors import MojoSafetyError
 from mojoview.safety.strict import check_finite, guard_error
 from mojoview.safety.workers.arena import GUARD_PATTERN as _GUARD_PATTERN, is_fortran, place_arrays
-from mojoview.safety.workers.errors import crash_error, timeout_error
+from mojoview.safety.workers.crash_errors import crash_error, timeout_error
 from mojoview.safety.workers.kernel_reference import KernelStatus, reference_to
 from mojoview.safety.workers.worker_pool import POOL
 

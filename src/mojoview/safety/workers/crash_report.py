@@ -19,7 +19,7 @@ HANDLER = Path(str(_channel.__file__)).name
 # The extension modules that call kernels: from here outward the stack is mojoview's own and the interpreter's.
 CALLERS = frozenset(
     Path(str(import_module(name).__file__)).name
-    for name in ("mojoview.calls._kernel", "mojoview.calls._pool", "mojoview.compute._builtin")
+    for name in ("mojoview.calls._kernel", "mojoview.calls._thread_pool", "mojoview.compute._builtin")
 )
 SYSTEM = ("libc.", "libc-", "libpthread", "libstdc++", "libgcc_s", "libm.", "ld-", "linux-vdso")
 SYMBOLISER_TIMEOUT_S = 5.0

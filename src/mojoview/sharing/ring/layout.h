@@ -1,4 +1,4 @@
-/* layout.h: the layout of all rings in shared memory, the frame header and its validation.
+/* layout.h: the layout of all rings in shared memory, wrapping at the end, the frame header and its validation.
 
    Positions are 64-bit counts of bytes that only grow; the index is `position & mask`. There is no ABA and no unused
    slot, and fullness, lag and laps are subtractions that remain right when the counter wraps. Frames begin at multiples

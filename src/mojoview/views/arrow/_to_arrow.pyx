@@ -303,6 +303,7 @@ cdef int64_t lists_above(const mv_desc *d, int axis) noexcept:
 
 
 cdef int fill_node(mv_arrow_array *out, node) except -1:
+    """Fill `out` with the buffers of an imported array of any type (strings, lists, structs, …), without a copy."""
     cdef int64_t k
     cdef ArrayBlock *block = new_array(out, len(node.buffers), len(node.children), node.lease, NULL, None)
     out.length = node.length

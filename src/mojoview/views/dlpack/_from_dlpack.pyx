@@ -35,7 +35,7 @@ cdef extern from "Python.h":
     PyObject *_PyType_Lookup(type kind, object name)
 
 
-cdef extern from "views/layout.h" nogil:
+cdef extern from "views/geometry.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *low,
                    int64_t *high)
     void mv_c_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides)

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from mojoview.calls._pool cimport mv_run, mv_task
+from mojoview.calls._thread_pool cimport mv_run, mv_task
 
 import atexit
 import os
@@ -16,7 +16,7 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals()
     void PyErr_SetString(object kind, const char *message)
 
-cdef extern from "calls/native/pool.h" nogil:
+cdef extern from "calls/native/thread_pool.h" nogil:
     ctypedef int (*mv_poll)(int forked) noexcept nogil
     int64_t mv_pool_run(int threads, int64_t chunks, mv_task task, void *state, mv_poll poll)
     void mv_pool_stop()

@@ -2,7 +2,7 @@
 #ifndef MOJOVIEW_REDUCE_H
 #define MOJOVIEW_REDUCE_H
 
-#include "accumulate.h"
+#include "accumulator.h"
 #include "extent.h"
 #include "simd.h"
 

@@ -1,9 +1,9 @@
-/* layout.h against brute force: every element's offset is enumerated, every claim is checked on them. */
+/* geometry.h against brute force: every element's offset is enumerated, every claim is checked on them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "views/layout.h"
+#include "views/geometry.h"
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

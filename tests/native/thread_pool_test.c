@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "calls/native/pool.h"
+#include "calls/native/thread_pool.h"
 
 #define CHECK(what)                                                                                                    \
     do {                                                                                                               \
         if (!(what)) {                                                                                                 \
-            fprintf(stderr, "pool_test.c:%d: %s\n", __LINE__, #what);                                                  \
+            fprintf(stderr, "thread_pool_test.c:%d: %s\n", __LINE__, #what);                                           \
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)

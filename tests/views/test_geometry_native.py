@@ -1,4 +1,4 @@
-"""layout.h without Python: compared with brute force, under both compilers and their sanitizers."""
+"""geometry.h without Python: compared with brute force, under both compilers and their sanitizers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from native import build
 @pytest.mark.parametrize("flavour", ["plain", "sanitized"])
 @pytest.mark.parametrize("compiler", build.COMPILERS)
 def test_layout_against_brute_force(compiler, flavour, tmp_path):
-    assert build.run_c("layout_test.c", tmp_path, compiler, flavour) == "ok\n"
+    assert build.run_c("geometry_test.c", tmp_path, compiler, flavour) == "ok\n"
 
 
 def test_there_is_a_compiler():
@@ -29,6 +29,6 @@ def test_there_is_a_compiler():
     ],
 )
 def test_the_c_test_can_fail(function, replacement, tmp_path):
-    package = build.changed_copy(tmp_path / "package", {"views/layout.h": {function: replacement}})
-    with pytest.raises(AssertionError, match=r"layout_test\.c:\d+: "):
-        build.run_c("layout_test.c", tmp_path, build.COMPILERS[0], package=package)
+    package = build.changed_copy(tmp_path / "package", {"views/geometry.h": {function: replacement}})
+    with pytest.raises(AssertionError, match=r"geometry_test\.c:\d+: "):
+        build.run_c("geometry_test.c", tmp_path, build.COMPILERS[0], package=package)
