@@ -1,8 +1,8 @@
-"""Compiled kernels on disk: one directory per content key (`Build.key()`), in a directory that only its owner can write to.
+"""Compiled kernels on disk: one directory per content key, in a directory that only its owner can write to.
 
-An entry is a shared object and a JSON file that describes it. It appears by one rename, its checksums are verified when
-it is read, and it is built again if they do not match. Import records and source texts have such directories beside it,
-and the limit includes their size.
+The key is `Build.key()` in `compilation`. An entry is a shared object and a JSON file that describes it. It appears
+by one rename, its checksums are verified when it is read, and it is built again if they do not match. Import records
+and source texts have such directories beside it, and the limit includes their size.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from typing import Any
 from mojoview._build_config import VERSION
 from mojoview.loading.description import exports_from_json, exports_to_json
 from mojoview.loading.module import KernelModule, SourceIndex
-from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.cache import DESCRIPTION, IMPORTS, LIBRARY, Cache, cache_directory
+from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.compiler import find_compiler, host_cpu, open_with_runtime
 from mojoview.loading.mojo.include_path import get_mojo_include
 from mojoview.loading.mojo.source import collect_files, index_sources

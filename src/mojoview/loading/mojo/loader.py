@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mojoview.loading.exports import Exports
 from mojoview.loading.module import KernelModule
-from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.cache import LIBRARY, Cache, cache_directory
+from mojoview.loading.mojo.compilation import Build
 from mojoview.loading.mojo.compiler import find_compiler, open_with_runtime
 from mojoview.loading.mojo.source import index_sources
 from mojoview.memory.check import seconds_of
