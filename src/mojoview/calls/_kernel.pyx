@@ -272,7 +272,7 @@ cdef object run_foreign(Kernel self, mv_call_args *call, mv_run *run, object opt
         fill_sizes(&self.sizes, self.signature, call.args, call.values, self.compiled.values)
     for k in range(self.spec.arrays):
         if call.args[k].flags & MV_HAS_MASK and not self.spec.flags & MV_TAKES_MASKS:
-            # nothing is missing: the kernel sees an array without a mask
+            # nothing is missing: the kernel receives an array without a mask
             call.desc[k] = call.args[k][0]
             call.desc[k].flags &= ~MV_HAS_MASK
             call.desc[k].mask = NULL
@@ -324,7 +324,7 @@ cdef class Kernel:
     name : str
     signature : Signature
     address : int
-        Address of the native code. Borrowed: valid while the kernel lives.
+        Address of the native code. Borrowed: valid while the kernel exists.
     owner : object
         The object that keeps the code loaded; None for built-in kernels.
 
@@ -364,7 +364,7 @@ cdef class Kernel:
             pointers.
         address : int
         owner : object
-            Required; kept as long as the kernel lives, so that the code stays loaded.
+            Required; kept as long as the kernel exists, so that the code stays loaded.
         origin : SourceLocation, optional
             Makes the exceptions of failures, with `origin.failure(signature, code, index)`.
 

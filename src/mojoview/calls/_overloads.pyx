@@ -202,7 +202,7 @@ cdef class KernelFamily:
 
 
 cdef object dtype_of(object obj):
-    """Return the dtype of any array; as text if NumPy does not know it."""
+    """Return the dtype of any array; as text if NumPy does not have it."""
     if not isinstance(obj, NDARRAY):
         if has_accessor(obj):
             obj = obj.mojo.view(na="mask")

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def listing() -> dict[str, Any]:
-    """Return every named segment, its owner, and whether the owner lives."""
+    """Return every named segment, its owner, and whether the owner is running."""
     found = mojoview.segments()
     rows = [
         {

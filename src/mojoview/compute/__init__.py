@@ -1,10 +1,9 @@
 """Hot loops: the built-in kernels as attributes, `compute.sum(x)`.
 
 Must not know pandas or shared memory. Read `catalogue` (name, signature, documentation), `_builtin` (the objects and
-their drivers, with `builtin.h`) and `descriptions` (results of `describe`). The loops are C that knows descriptors
-and nothing of Python: `walk.h` (any strides and masks), `elementwise.c`, `reduce.c` with the steps in
-`reduce_loops.h` and their state in `accumulator.h`, `extent.h` (sum and extremes in one pass), `simd.h` (builds for
-several CPUs).
+their drivers, with `builtin.h`) and `descriptions` (results of `describe`). The loops are C that uses descriptors and
+not Python: `walk.h` (any strides and masks), `elementwise.c`, `reduce.c` with the steps in `reduce_loops.h` and their
+state in `accumulator.h`, `extent.h` (sum and extremes in one pass), `simd.h` (builds for several CPUs).
 """
 
 from mojoview.compute.catalogue import BUILTIN as _BUILTIN

@@ -27,7 +27,7 @@ typedef struct mv_acc {
 } mv_acc;
 
 /* The full groups of lanes of a block, then the rest one by one. Lanes stay in registers only if nothing else indexes
- * them, so the rest uses scalars of its own. BODY sees `i`, the element, and in lanes `l`, its lane. */
+ * them, so the rest uses scalars of its own. BODY uses `i`, the element, and in lanes `l`, its lane. */
 #define MV_IN_LANES(n, BODY)                                                                                           \
     for (int64_t group = 0; group + MV_LANES <= (n); group += MV_LANES)                                                \
         for (int l = 0; l < MV_LANES; l++) {                                                                           \
@@ -58,7 +58,7 @@ enum { MV_WIDTH_f64 = 4, MV_WIDTH_f32 = 8 }; /* elements in a vector */
 #else
 #define MV_UNROLL4 _Pragma("GCC unroll 4")
 #endif
-/* Whole groups of four vectors: BODY sees `v`, the vector, and `k`, its place in the
+/* Whole groups of four vectors: BODY uses `v`, the vector, and `k`, its place in the
  * group. Afterwards the rest, one by one. */
 #define MV_IN_VECTORS(name, x, n, BODY)                                                                                \
     for (int64_t group = 0; group + 4 * MV_WIDTH_##name <= (n); group += 4 * MV_WIDTH_##name)                          \

@@ -67,7 +67,7 @@ def check_no_missing(column: ArrowColumn, what: object) -> None:
 
 
 def copy_as_asked(column: ArrowColumn, what: object, copy: str, layout: str) -> tuple[Any, bool]:
-    """Return the view that `copy` and `layout` ask for, and whether it is a copy.
+    """Return the view that `copy` and `layout` request, and whether it is a copy.
 
     A copy joins the chunks and stores booleans as bytes.
     """

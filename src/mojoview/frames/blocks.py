@@ -2,7 +2,7 @@
 
 pandas stores columns in blocks, in no particular order: `mgr.blknos[i]` is the block of column i, `mgr.blklocs[i]` its
 row there, and `block.mgr_locs` lists the positions of a block's rows. Under Copy-on-Write pandas writes in place only
-while `block.refs` knows one living user of the memory; a pin is an object registered there, so pandas copies first.
+while `block.refs` holds one living user of the memory; a pin is an object registered there, so pandas copies first.
 
 All of that is private, so a self-test at import compares it with the results of public calls. If it fails,
 `public_pins` does the same work through shallow copies and addresses: slower, and without leases.
@@ -73,7 +73,7 @@ class ColumnRef(NamedTuple):
 
 
 class BlockPins:
-    """The blocks of a DataFrame or Series at one moment, pinned while this object lives."""
+    """The blocks of a DataFrame or Series at one moment, pinned while this object exists."""
 
     __slots__ = ("__weakref__", "_placements", "_where", "axes", "blocks", "nonplain", "owner")
 
@@ -168,7 +168,7 @@ class BlockPins:
 
     @property
     def stale(self) -> bool:
-        """True if the object no longer uses one of the blocks; false if the object is gone."""
+        """True if the object no longer uses one of the blocks; false if the object was deallocated."""
         obj = self.owner()
         if obj is None:
             return False
@@ -207,7 +207,7 @@ def pin_new(obj: Any, keepers: Sequence[Sequence[Any]]) -> None:
             for keeper in column:
                 block.refs.add_index_reference(keeper)
         return
-    # A second user made by public calls. It lives as long as the object, which may be shorter than the memory lives.
+    # A second user made by public calls. It exists as long as the object, which may be shorter than the memory does.
     finalize(obj, _drop, obj.copy(deep=False)).atexit = False
 
 
@@ -339,8 +339,8 @@ def masked_parts(array: Any) -> tuple[Any, Any] | None:
 def _require_internals(what: str) -> None:
     if not INTERNALS:
         raise FrameError(
-            f"{what}: the internals of pandas {pd.__version__} are not those mojoview knows, so it cannot tell who "
-            "shares a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'"
+            f"{what}: the internals of pandas {pd.__version__} are not those that mojoview supports, so it cannot "
+            "determine who shares a column; use df.mojo.assign(), or report the output of 'python -m mojoview doctor'"
         )
 
 

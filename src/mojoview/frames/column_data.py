@@ -235,7 +235,7 @@ class ReadyColumn(NamedTuple):
 
 
 def apply_options(data: ColumnData, what: object, copy: Copy, na: Missing, layout: Layout) -> ReadyColumn:
-    """Make the view of a column that the options of `df.mojo.view()` ask for; `what` names the column in messages."""
+    """Make the view of a column that the options of `df.mojo.view()` request; `what` names the column in messages."""
     copied = copy == "always"
     if data.reason:
         if copy == "never" or data.convert is None:

@@ -26,7 +26,7 @@ NONE_READY: Mapping[int, ReadyColumn] = MappingProxyType({})
 
 
 class FrameColumns:
-    """The mapping that `FrameView` offers, without its conversions to pandas, Arrow and text."""
+    """The mapping part of `FrameView`, without its conversions to pandas, Arrow and text."""
 
     __slots__ = ("__weakref__", "_may_copy", "_pins", "_ready", "columns", "index")
 

@@ -23,7 +23,7 @@ class FrameView(FrameColumns):
 
     A mapping from labels to `ColumnView`, in the order of the columns; each is made on access. Columns that Arrow holds
     and whose items are not plain bytes are Arrow views (`mojoview.views.arrow.arrays`). Repeated labels are reached by
-    position, through `iloc`. While the view lives, the blocks that it covers are pinned: under Copy-on-Write pandas
+    position, through `iloc`. While the view exists, the blocks that it covers are pinned: under Copy-on-Write pandas
     copies a block before it writes to it, and the view keeps the old values.
 
     Attributes

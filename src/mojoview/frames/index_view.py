@@ -64,7 +64,7 @@ def _level_number(index: pd.MultiIndex, level: Any) -> int:
 
 
 class _IndexPin:
-    """A pin of an Index: pandas counts the Index as a user of its memory while it lives."""
+    """A pin of an Index: pandas counts the Index as a user of its memory while it exists."""
 
     __slots__ = ("_index",)
 

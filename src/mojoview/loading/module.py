@@ -117,7 +117,7 @@ class KernelModule:
         )
 
     def __getattr__(self, name: str) -> Any:
-        # copy and pickle ask for attributes before __init__ has run.
+        # copy and pickle look up attributes before __init__ has run.
         return self._kernel(name, **{k: vars(self).get(k, {}) for k in ("kernels", "families", "refused")})
 
     def __getitem__(self, name: str) -> Any:

@@ -185,7 +185,7 @@ def dtype_of_format(format: str, itemsize: int, exporter: Any, owner: object) ->
     Raises
     ------
     DTypeError
-        NumPy knows no dtype for the format, or the exporter contradicts itself about the size of an item.
+        NumPy does not have a dtype for the format, or the exporter contradicts itself about the size of an item.
     """
     dtype = _FORMATS[format] if format in _FORMATS else _parsed(format, exporter)
     if (dtype is None or dtype.itemsize != itemsize) and isinstance(owner, _CData):

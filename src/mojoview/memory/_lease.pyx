@@ -33,7 +33,7 @@ cdef extern from "memory/live_leases.h" nogil:
 cdef class Lease:
     """Lease()
 
-    Keep memory alive. Made by the package only; it ends when the last view that shares it is gone.
+    Keep memory valid. Made by the package only; it ends when the last view that shares it is deallocated.
 
     Thread safety: immutable after construction; ends on any thread.
     """
@@ -68,7 +68,7 @@ cdef Lease lease_buffer(object exporter, object owner, int flags):
 
 
 cdef int rewrap_memoryview(Lease lease) except -1:
-    """Exchange an export of a foreign memoryview for a memoryview of our own on the same memory.
+    """Exchange an export of a foreign memoryview for a new memoryview of the same memory.
 
     The collector clears memoryviews in cycles, and before Python 3.13 it did so despite live exports: the release that
     follows then reads freed memory. Our own memoryview has no exports, and no other code can release it."""

@@ -69,7 +69,7 @@ enum {
     MV_UNIT_AS
 };
 
-/* status codes: what kernels return. 0 to 63 are ours, 64 to 255 the kernel author's. */
+/* status codes: what kernels return. 0 to 63 are mojoview's, 64 to 255 the kernel author's. */
 enum mv_status {
     MV_OK = 0,
     MV_E_NULL = 1,

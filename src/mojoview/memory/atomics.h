@@ -7,7 +7,7 @@
 
 typedef _Atomic int64_t mv_atomic;
 
-/* Relaxed: the number alone matters, it publishes no other memory (tickets, and flags that only ask to stop soon). */
+/* Relaxed: the number alone matters, it publishes no other memory (tickets, and flags that request to stop soon). */
 static inline int64_t mv_fetch_add_relaxed(mv_atomic *counter, int64_t n) {
     return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }

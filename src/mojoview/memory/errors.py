@@ -403,7 +403,7 @@ class SegmentNotFound(SegmentError, FileNotFoundError):
 
 
 class SegmentExists(SegmentError, FileExistsError):
-    """The name is in use; the message names the owner and whether it is still alive."""
+    """The name is in use; the message names the owner and whether it is still running."""
 
 
 class SegmentAccessError(SegmentError, PermissionError):

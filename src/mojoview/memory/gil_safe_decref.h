@@ -1,4 +1,4 @@
-/* Drop a reference to a Python object from any thread, with or without the GIL, also after finalization. */
+/* Drops a reference to a Python object from any thread, with or without the GIL, also after finalization. */
 #ifndef MOJOVIEW_GIL_SAFE_DECREF_H
 #define MOJOVIEW_GIL_SAFE_DECREF_H
 
@@ -12,8 +12,8 @@ static inline int mv_python_runs(void) {
 #endif
 }
 
-/* Drop one reference, and decrement the count of consumers if there is one. During interpreter shutdown (and after) the
- * object is left alone: it may be half destroyed, and a thread that waits for the GIL then never gets it. */
+/* Drops one reference, and decrements the count of consumers if there is one. During interpreter shutdown (and after) the
+ * object is not released: it may be half destroyed, and a thread that waits for the GIL then never gets it. */
 static inline void mv_decref_any_thread(void *object, void *consumers) {
     if (!mv_python_runs())
         return;

@@ -11,7 +11,7 @@
 
 #include "abi.h"
 
-/* Loops share signatures, so some ignore a parameter; item sizes from sizeof meet signed strides. */
+/* Loops share signatures, so some ignore a parameter; item sizes from sizeof are combined with signed strides. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wsign-compare"
 

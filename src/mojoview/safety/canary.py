@@ -26,7 +26,7 @@ __all__ = ["Canary", "Mismatch", "watch"]
 
 Reaction = Literal["fallback", "raise", "warn"]
 REACTIONS = ("fallback", "raise", "warn")
-MAX_SAVED_BYTES = 1 << 22  # bytes of a failing input that are saved at most
+MAX_SAVED_BYTES = 1 << 22  # most bytes of a failing input that are saved
 
 
 @dataclass(frozen=True, slots=True)

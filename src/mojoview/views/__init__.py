@@ -1,10 +1,10 @@
 """Typed views of memory: `View`, and every protocol by which arrays are imported and exported.
 
-Must not know pandas or kernels. Read `geometry.h` and `_geometry` (shapes, strides, indices), `_window` (the base of a
-view; bits) and `_view`; `bits.h` has bit masks, `region.h` and `_borrowing` the borrow checking, `array` operations
-that NumPy does. `_construct` makes views from exporters; `interfaces/`, `dlpack/` and `arrow/` hold the other
-protocols. `dispatch` chooses the protocol; `_capi` has `view()` and the cimport surface. Further: `_pointer_table`,
-`mapped` (files) and `repr`.
+Must not know pandas or kernels. In reading order: `geometry.h` and `_geometry` (shapes, strides, indices), `bits.h`
+(bit masks), `_window` (the base of a view: descriptor and lease; `Bits`), `_view`, `region.h` and `_borrowing` (borrow
+checking), `array` (operations by NumPy), `_construct` (views from exporters), `interfaces/`, `dlpack/` and `arrow/`
+(the other protocols), `dispatch` (choice of the protocol), `_capi` (`view()` and the cimport surface), `_pointer_table`
+(addresses of many views), `mapped` (files), `repr`.
 """
 
 from mojoview.views._borrowing import borrow_check

@@ -41,7 +41,7 @@ cdef object accessor = ACCESSOR
 def has_accessor(obj):
     """has_accessor(obj)
 
-    Return whether the type has our `mojo` accessor; other attributes of that name do not count.
+    Return whether the type has mojoview's `mojo` accessor; other attributes of that name do not count.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def protocol_of(obj):
     Returns
     -------
     str or None
-        "pandas" for objects with our accessor, which alone knows their blocks; "arrow", which unlike buffers has
+        "pandas" for objects with mojoview's accessor, which finds their blocks; "arrow", which unlike buffers has
         validity; "dlpack" if there is neither a buffer nor `__array_interface__`; None: try the others in turn.
 
     Notes

@@ -233,7 +233,7 @@ cdef int read_shape(tuple shape, int64_t size, int64_t *sizes) except -1:
 cdef int fill_buffer(Py_buffer *buffer, mv_desc *d, bytes format, object dtype, int flags) except -1:
     """Fill a buffer request from a descriptor, except for `obj`.
 
-    The pointers lead into the descriptor and the format, which must live as long as the export."""
+    The pointers refer to the descriptor and the format, which must stay valid as long as the export."""
     cdef str wanted = None
     if flags & PyBUF_FORMAT and format is None:
         hint = "view.cast('i8') for the integers" if dtype.kind in "Mm" else "its fields"

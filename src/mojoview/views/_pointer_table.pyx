@@ -21,7 +21,7 @@ cdef enum:
 cdef char *FORMAT = b"L"
 
 
-# Not cleared by the cycle collector: a consumer of the table that dies in the same cycle must find the views entered.
+# Not cleared by the cycle collector: a consumer of the table that dies in the same cycle still needs the views entered.
 @cython.no_gc_clear
 cdef class PointerTable:
     """PointerTable(objects, *, to="data", writable=False)

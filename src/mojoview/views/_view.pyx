@@ -35,7 +35,7 @@ cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
 
-# Not cleared by the cycle collector: a consumer of our buffer that dies in the same cycle must find the memory alive.
+# Not cleared by the cycle collector: a consumer of this buffer that dies in the same cycle still needs the memory.
 @cython.no_gc_clear
 cdef class View(Window):
     """View()

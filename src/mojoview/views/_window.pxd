@@ -12,11 +12,11 @@ cdef class Window:
     cdef object _dtype               # NumPy dtype
     cdef bytes _format               # PEP 3118 format that our own exports point to; None if the dtype has none
     cdef int _alignment              # of the dtype, in bytes
-    cdef object _pin                 # any other object that must live as long (pandas' Copy-on-Write reference)
+    cdef object _pin                 # any other object that must exist as long (pandas' Copy-on-Write reference)
     cdef Py_ssize_t _exports         # buffer consumers and running kernels: while there are any, release() refuses
     cdef object _arrow               # Arrow's format if it has more detail than the dtype (time zones); or None
     cdef object _stream              # device stream on which the memory may still be written; or None
-    cdef bint _exposed               # the address was exported: the memory stays until the view is gone
+    cdef bint _exposed               # the address was exported: the memory stays until the view is deallocated
     cdef object __weakref__
 
 

@@ -32,7 +32,7 @@ cdef int raise_released() except -1:
     raise ReleasedError("the view was released: take a new one from the array")
 
 
-# Not cleared by the cycle collector: a consumer of our buffer that dies in the same cycle must find the memory alive.
+# Not cleared by the cycle collector: a consumer of this buffer that dies in the same cycle still needs the memory.
 @cython.no_gc_clear
 cdef class Window:
     """Window()
@@ -150,7 +150,7 @@ cdef class Window:
         Notes
         -----
         Thread safety: any thread; of several only one releases. Memory whose address was exported by
-        `__array_interface__` stays until the view itself is gone, since that protocol has no release.
+        `__array_interface__` stays until the view itself is deallocated, since that protocol has no release.
 
         Examples
         --------

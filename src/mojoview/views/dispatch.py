@@ -79,8 +79,8 @@ def from_ptr(
     strides : tuple of int, optional
         Bytes; C order when absent.
     owner : object
-        Keeps the memory valid as long as it lives; the view holds it. None is refused, since an address without an
-        owner dangles.
+        Keeps the memory valid as long as it exists; the view holds a reference. None is refused, since an address
+        without an owner dangles.
     readonly : bool
 
     Returns
@@ -199,7 +199,7 @@ def _duplicate(obj: Any, writable: bool) -> View:
         try:
             shared = _share(obj, False)
         except (ZeroCopyError, ArgumentError):
-            if _interface_of(obj) is not None:  # its interface is invalid; NumPy would trust it
+            if _interface_of(obj) is not None:  # its interface is invalid; NumPy would accept it
                 raise
         else:  # not through NumPy, which converts integers with nulls to floats
             return _duplicate(shared if isinstance(shared, View) else in_place(shared), writable)

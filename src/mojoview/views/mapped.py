@@ -58,7 +58,7 @@ def map_file(
     Notes
     -----
     The length is compared with the file's when it is mapped, and again when `view()` opens a `numpy.memmap` or an
-    `mmap.mmap`. Nothing protects against truncation afterwards: the pages beyond the new end are gone, and accessing
+    `mmap.mmap`. Nothing protects against truncation afterwards: pages beyond the new end do not exist, and accessing
     them ends the process with SIGBUS. Replace files that others may have mapped (write a new one, then
     `os.replace`) instead of truncating them. Thread safety: any thread.
 

@@ -27,7 +27,7 @@ static inline void mv_fast_register_dtype(PyObject *dtype) {
     d->struct_bytes = sizeof *d;
     d->abi_version = MV_ABI_VERSION;
     d->strides[0] = number->bits / 8;
-    Py_INCREF(dtype); /* never released: the table lives as long as the process */
+    Py_INCREF(dtype); /* never released: the table exists as long as the process */
     mv_fast_dtype[descr->type_num] = descr;
     mv_fast_number[(unsigned char)descr->type] = (signed char)(descr->type_num + 1);
 }

@@ -54,7 +54,7 @@ static inline int64_t mv_foreign_word(const mv_foreign *f, mv_value returned) {
     return status < 0 || status > 255 ? 255 : status;
 }
 
-/* A call in chunks of rows: each sees its part of every array. */
+/* A call in chunks of rows: each receives its part of every array. */
 typedef struct mv_foreign_split {
     const mv_foreign *f;
     mv_desc *const *arrays;

@@ -1,4 +1,4 @@
-/* Descriptors of ndarrays, read from NumPy's structs. Only this file and fast_path.h know those. */
+/* Descriptors of ndarrays, read from NumPy's structs. Only this file and fast_path.h use those. */
 #ifndef MOJOVIEW_NDARRAY_H
 #define MOJOVIEW_NDARRAY_H
 

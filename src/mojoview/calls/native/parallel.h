@@ -11,7 +11,7 @@
 typedef int64_t (*mv_task)(void *state, int64_t chunk);
 typedef struct mv_run {
     int64_t (*parallel)(const struct mv_run *run, int64_t chunks, mv_task task, void *state);
-    int32_t threads; /* most threads that take part, the caller included; 0: as many as the machine offers */
+    int32_t threads; /* most threads that take part, the caller included; 0: as many as the machine has */
     int32_t axis;    /* reductions: the axis to reduce, or -1 for all */
 } mv_run;
 

@@ -132,7 +132,7 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
         )
     try:
         description = json.loads(bytes(window[PREFIX : PREFIX + length]))
-        # This view pins the version, and lives as long as any array over it: pandas counts it as a user of the blocks.
+        # This view pins the version, and exists as long as any array over it: pandas counts it as a user of the blocks.
         pin = window[(PREFIX + length + 63) // 64 * 64 :]
         data = np.asarray(pin)
         pieces = [(_read_array(data, spec), pin, spec["at"]) for spec in description["blocks"]]

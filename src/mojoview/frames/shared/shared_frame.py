@@ -109,7 +109,7 @@ class SharedFrame:
         Raises
         ------
         OwnerGone, ClosedError
-            The writer closed the frame or died.
+            The writer closed the frame or exited.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -217,7 +217,7 @@ class SharedFrame:
         return self._snapshot.closed
 
     def writer_alive(self) -> bool:
-        """Return whether the writer's process lives and has not closed the frame."""
+        """Return whether the writer's process is running and has not closed the frame."""
         return self._snapshot.writer_alive()
 
     def reader(self) -> SharedFrame:

@@ -47,7 +47,7 @@ class Compiler:
 
     @functools.cached_property
     def version(self) -> str | None:
-        """The version; a compiler that is not from the package is run to ask for it."""
+        """The version; a compiler that is not from the package is run to query it."""
         if self.found == "package":
             return importlib.metadata.version(PACKAGE)
         with suppress(OSError, subprocess.TimeoutExpired):

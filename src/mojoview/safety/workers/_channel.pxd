@@ -8,7 +8,7 @@ cdef extern from "safety/workers/channel.h" nogil:
         MV_CHANNEL_VALUES
     ctypedef struct mv_crash_frame:
         uint64_t pc, base
-        char module[1]  # the C compiler knows the lengths
+        char module[1]  # the C header has the lengths
         char name[1]
     ctypedef struct mv_crash:
         uint64_t calls_started, failed_alloc, arena

@@ -61,7 +61,7 @@ static inline int mv_channel_ready(const mv_message *message, uint64_t seen) {
 
 /* Wait for the message after number `seen`; `deadline` is a time of mv_monotonic_ns(). `spin` is NULL on one core;
  * `polling` carries the caller's state between calls for the same message. 0, -ETIMEDOUT, -EINTR (call again), -EPIPE
- * if the writer is gone. */
+ * if the writer has exited. */
 static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline,
                                   int *polling) {
     uint64_t now, left_ms;

@@ -15,7 +15,7 @@ typedef struct mv_crash_frame {
 } mv_crash_frame;
 
 typedef struct mv_crash {
-    uint64_t calls_started; /* by the worker, since it came up */
+    uint64_t calls_started; /* by the worker, since it started */
     uint64_t failed_alloc;  /* bytes of the last allocation that failed, or 0 */
     uint64_t arena;         /* address at which the worker maps the arrays of its calls */
     uint32_t state;

@@ -32,7 +32,7 @@ def crash_error(
     layout: Layout,
     limit: int | None,
 ) -> MojoSafetyError:
-    """Return the exception for a worker that died in a call, with the argument beside which it accessed memory."""
+    """Return the exception for a worker that ended in a call, with the argument beside which it accessed memory."""
     number = report.signal or max(0, -status)
     stack = report.stack()
     where = f" in {report.location()}" if stack else ""

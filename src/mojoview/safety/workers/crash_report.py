@@ -39,7 +39,7 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class CrashReport:
-    """Crash of one worker, as far as its record tells.
+    """Crash of one worker, as far as its record shows.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ ANCILLARY_BYTES = socket.CMSG_LEN(4)
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    """Return the next payload and the descriptors sent with its first byte; EOFError if the peer is gone."""
+    """Return the next payload and the descriptors sent with its first byte; EOFError if the peer has exited."""
     data, extras, _, _ = connection.recvmsg(4096, ANCILLARY_BYTES)
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = connection.recv(1 << 20)
@@ -205,7 +205,7 @@ def die_with_parent(parent_pipe: int) -> None:
 
 
 def main(connection_fd: int, parent_pipe: int, channel_fd: int) -> None:
-    """Serve calls until the parent is gone. The arguments are inherited descriptors."""
+    """Serve calls until the parent exits. The arguments are inherited descriptors."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     die_with_parent(parent_pipe)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,4 @@
-"""The pool of warm worker processes. Each call checks one out; a worker that dies is replaced."""
+"""The pool of warm worker processes. Each call checks one out; a worker that exits is replaced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def max_workers() -> int:
 
 
 class WorkerPool:
-    """Workers, one to a call.
+    """Workers, one per call.
 
     Notes
     -----
@@ -98,7 +98,7 @@ class WorkerPool:
                     self._changed.notify()
 
     def discard(self, worker: WorkerProcess) -> None:
-        """End a worker that was acquired instead of returning it."""
+        """Kill a worker that was acquired instead of returning it."""
         with self._changed:
             known = worker in self._all
             self._all.discard(worker)
@@ -107,7 +107,7 @@ class WorkerPool:
             worker.close()
 
     def close(self) -> None:
-        """End all workers and the calls that they run. The next call starts a new one."""
+        """Kill all workers and the calls that they run. The next call starts a new one."""
         with self._changed:
             idle, self._idle = self._idle, []
             self._all.difference_update(idle)
@@ -118,7 +118,7 @@ class WorkerPool:
             worker.process.kill()
 
     def shutdown(self) -> None:
-        """End all workers and accept no more calls."""
+        """Kill all workers and accept no more calls."""
         self._closed = True
         self.close()
 

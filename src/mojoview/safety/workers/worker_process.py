@@ -1,4 +1,4 @@
-"""One worker process as its parent sees it: start, calls, end, and the report of a crash."""
+"""The parent's handle on one worker process: start, calls, termination, and the report of a crash."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class WorkerProcess:
             self.release_arena()
 
     def send_request(self, timeout: float | None, payload: Any) -> None:
-        """Send a call with a new plan. TimeoutError, or ConnectionError if the worker is gone."""
+        """Send a call with a new plan. TimeoutError, or ConnectionError if the worker has exited."""
         self.connection.settimeout(timeout)
         fd = self.arena.segment.fileno() if self.new_arena and self.arena else -1
         self.channel.send(OUT_OF_LINE)
@@ -100,7 +100,7 @@ class WorkerProcess:
     def receive_reply(self, timeout: float | None) -> tuple[bool, Any]:
         """Return whether the call succeeded, and its result or exception.
 
-        Raises TimeoutError, and EOFError or ConnectionError if the worker is gone.
+        Raises TimeoutError, and EOFError or ConnectionError if the worker has exited.
         """
         if self.channel.receive(timeout) != OUT_OF_LINE:
             (value,) = self.channel.values()
@@ -123,7 +123,7 @@ class WorkerProcess:
         return text
 
     def abort_and_report(self) -> CrashReport:
-        """End a worker that does not answer, by a signal whose handler records the stack."""
+        """Kill a worker that does not answer, by a signal whose handler records the stack."""
         self.process.send_signal(signal.SIGABRT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.5)
@@ -131,7 +131,7 @@ class WorkerProcess:
         return self.crash_report()
 
     def kill(self) -> int:
-        """End it and return its exit status."""
+        """Kill the worker and return its exit status."""
         self.process.kill()
         return self.process.wait()
 
@@ -142,7 +142,7 @@ class WorkerProcess:
         return self.kill()
 
     def close(self) -> None:
-        """End it and release everything that belongs to it."""
+        """Kill the worker and release everything that belongs to it."""
         self.kill()
         self._close()
 

@@ -63,7 +63,7 @@ def format_ring(Segment segment, int64_t offset, uint64_t start, uint64_t seq, b
     return ticks and mv_clock_calibrate(ctl) != 0
 
 
-# Not cleared by the cycle collector: regions release their bytes through it until the last of them is gone.
+# Not cleared by the cycle collector: regions release their bytes through it until the last of them is deallocated.
 @cython.final
 @cython.no_gc_clear
 cdef class RingMemory:
@@ -153,7 +153,7 @@ cdef class RingMemory:
 cdef class Region:
     """Region()
 
-    Bytes of a ring with the frames of one batch; released when the last view on them is gone.
+    Bytes of a ring with the frames of one batch; released when the last view of them is deallocated.
     """
 
     def __dealloc__(self):

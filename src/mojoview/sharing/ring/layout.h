@@ -245,7 +245,7 @@ static inline int mv_check_sequence(mv_ring *r, const mv_ring_frame *f) {
 /* Return the ring's first position. Rounded down: a damaged word must not lead off the grid of frames. */
 static inline uint64_t mv_ring_start(const mv_ring *r) { return r->ctl->start_pos & ~(uint64_t)(MV_RING_LINE - 1); }
 
-/* A consumer that starts at the ring's first position knows the first number of every source. */
+/* A consumer that starts at the ring's first position has the first number of every source. */
 static inline void mv_expect_from_start(mv_ring *r) {
     int begins = r->pos == mv_ring_start(r);
     for (int s = 0; s < MV_RING_SLOTS; s++)

@@ -85,7 +85,7 @@ cdef int fail(str operation, int code) except -1:
 cdef class Mapping:
     """Mapping()
 
-    A mapped part of a segment; unmapped when the last view of it is gone.
+    A mapped part of a segment; unmapped when the last view of it is deallocated.
     """
 
     def __cinit__(self):
@@ -170,7 +170,7 @@ cdef class Segment:
                 f"{operation}: {self.name!r} is owned by the process that forked this one; a child only reads"
             )
         pid = self.owner_pid
-        owner = f"process {pid}" if self.owner_alive() else f"none (process {pid} is gone)"
+        owner = f"process {pid}" if self.owner_alive() else f"none (process {pid} has exited)"
         raise NotOwnerError(f"{operation}: this handle only reads {self.name!r}; its owner is {owner}")
 
     # -- properties ----------------------------------------------------------------------------------------------------
@@ -508,7 +508,7 @@ cdef int unlink_quietly(bytes path) except -1:
     """Remove a file that may not exist."""
     try:
         os.unlink(path)
-    except OSError:  # already gone
+    except OSError:  # removed already
         return 0
     return 0
 

@@ -41,7 +41,7 @@ def shm_full(operation: str, nbytes: int, free: int, directory: str | None) -> S
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a system call failed for lack of room."""
+    """Return whether a system call failed for lack of memory."""
     return error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
 
 
@@ -59,7 +59,7 @@ def _memory() -> list[int]:
 
 
 def _control_groups() -> list[int]:
-    """Return the room in each control group (v2) of this process, from its own to the root."""
+    """Return the free memory in each control group (v2) of this process, from its own to the root."""
     root = "/sys/fs/cgroup"
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Names of segments, which are files in one directory: resolve, list and remove them, and remove ours at exit.
+"""Names of segments, which are files in one directory: resolve, list and remove them; remove this process's at exit.
 
 Attaching never unlinks anything, and no resource tracker is involved: a name ends when its creator closes it, unlinks
 it or exits, or when `cleanup()` finds its owner dead.
@@ -31,7 +31,7 @@ __all__ = ["SegmentInfo", "cleanup", "segments", "unlink"]
 
 PREFIX = "mojoview-"
 _USUAL = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-# Segments that this process created or took over, by path: the locks must live as long as the names.
+# Segments that this process created or took over, by path: the locks must exist as long as the names.
 _owned: dict[str, Segment] = {}
 _anonymous: weakref.WeakValueDictionary[bytes, Segment] = weakref.WeakValueDictionary()
 _hooked = 0  # pid of the process whose exit hooks are installed
@@ -43,7 +43,7 @@ def directory() -> str:
 
 
 def path_of(name: str) -> str:
-    """Return the file of a name. A name that could leave the directory, or hide in it, is an error."""
+    """Return the file of a name. A name that would be outside the directory, or hidden in it, is an error."""
     if not isinstance(name, str):
         raise ArgumentError(f"segment name: expected str, got {type(name).__name__}")
     if not name or len(name.encode("utf-8", "surrogatepass")) > 200 or "/" in name or not name.isprintable():
@@ -184,13 +184,13 @@ def cleanup(name: str | None = None) -> list[str]:
                 f"unlink({name!r}) removes it anyway"
             )
         if fault != "removed":
-            raise NotAMojoviewSegment(f"cleanup({name!r}): its header is {fault}; it was not touched")
+            raise NotAMojoviewSegment(f"cleanup({name!r}): its header is {fault}; it was not changed")
         return [name]
     removed = []
     for candidate, path in _files():
         try:
             fault, _ = _remove(candidate, path, dead_only=True)
-        except SegmentError:  # not ours, or removed by another process
+        except SegmentError:  # of another program, or removed by another process
             continue
         if fault == "removed":
             removed.append(candidate)
@@ -222,7 +222,7 @@ def unlink(name: str) -> None:
     """
     fault, _ = _remove(name, path_of(name), dead_only=False)
     if fault != "removed":
-        raise NotAMojoviewSegment(f"unlink({name!r}): its header is {fault}; it was not touched")
+        raise NotAMojoviewSegment(f"unlink({name!r}): its header is {fault}; it was not changed")
     _owned.pop(path_of(name), None)
 
 

@@ -112,7 +112,7 @@ typedef struct mv_byte_lock {
 /* Faults of a header, in the order of the checks. */
 enum mv_segment_fault {
     MV_SEGMENT_OK = 0,
-    MV_SEGMENT_FOREIGN, /* not a segment: leave it alone */
+    MV_SEGMENT_FOREIGN, /* not a segment: do not change it */
     MV_SEGMENT_UNFINISHED,
     MV_SEGMENT_BYTE_ORDER,
     MV_SEGMENT_VERSION,

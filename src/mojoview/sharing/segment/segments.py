@@ -255,7 +255,7 @@ def _validated(
     facts = _ready(fd, name, timeout, any_boot)
     label = facts["name"] if name is None else name
     if uuid is not None and facts["uuid"] != uuid:
-        raise SegmentLost(f"segment {label!r}: the segment of this handle is gone; another one has its name")
+        raise SegmentLost(f"segment {label!r}: the segment of this handle no longer exists; another one has its name")
     if kinds is not None and facts["kind"] not in kinds:
         wanted = " or ".join(sorted({_segment.KINDS[kind] for kind in kinds}))
         raise SchemaMismatch(
@@ -287,13 +287,13 @@ def _ready(fd: int, name: str | None, timeout: float, any_boot: bool) -> dict[st
         return facts
     major, minor = facts["version"]
     raise {
-        "foreign": NotAMojoviewSegment(f"{label}: it does not begin like a mojoview segment; it was not touched"),
+        "foreign": NotAMojoviewSegment(f"{label}: it does not begin like a mojoview segment; it was not changed"),
         "unfinished": NotReady(f"{label}: its creator has not finished it within {timeout} s"),
         "byte order": VersionMismatch(f"{label}: made on a host of the other byte order"),
         "version": VersionMismatch(f"{label}: expected header version {_segment.VERSION[0]}.x, got {major}.{minor}"),
         "corrupt": CorruptHeader(f"{label}: the header's checksum or its fields are wrong"),
         "truncated": TruncatedError(
-            f"{label}: the header says {facts.get('segment_bytes', _segment.HEADER_BYTES)} bytes, "
+            f"{label}: the header states {facts.get('segment_bytes', _segment.HEADER_BYTES)} bytes, "
             f"the file has {os.fstat(fd).st_size}"
         ),
     }[fault]
@@ -313,7 +313,7 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
         os.close(fd)
     if fault not in ("ok", "truncated"):
         raise NotAMojoviewSegment(
-            f"{operation}: {path} exists and is not a finished segment ({fault}); it was not touched"
+            f"{operation}: {path} exists and is not a finished segment ({fault}); it was not changed"
         )
     if alive:
         raise SegmentExists(errno.EEXIST, f"{operation}: the name is in use by process {facts['owner_pid']}")

@@ -45,7 +45,7 @@ def _by_descriptor(duplicate: Any, name: str, uuid: bytes) -> Segment:
         fd = duplicate.detach()
     except (OSError, EOFError, KeyError) as error:  # the sender has exited, or the bytes were unpickled before
         raise SegmentLost(
-            f"segment {name!r}: the process that pickled this handle no longer offers it ({error!r})"
+            f"segment {name!r}: the process that pickled this handle no longer provides it ({error!r})"
         ) from error
     try:
         return adopt_segment(fd, name, None, uuid=uuid)

@@ -508,7 +508,7 @@ cdef class Row:
 cdef class Pin:
     """Pin()
 
-    A pinned publication: the writer does not reuse its slot before the last view of it is gone. It is ``view.owner``.
+    A pinned publication: the writer does not reuse its slot before its last view is deallocated. It is ``view.owner``.
 
     Attributes
     ----------

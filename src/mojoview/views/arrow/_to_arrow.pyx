@@ -31,7 +31,7 @@ from mojoview.memory.errors import (
 from mojoview.views.arrow.format import ArrowCoded, ArrowRecord, format_of
 
 
-# -- memory of what we hand out. A structure is only as large as its children; each can be moved away alone. -----------
+# -- memory of exported structures. A structure is only as large as its children; each can be moved away alone. --------
 
 cdef struct ArrayBlock:
     PyObject *holder       # a view or a lease

@@ -160,7 +160,7 @@ def format_of(dtype: np.dtype[Any]) -> str:
         return known
     info = dtype_info(dtype)
     if info.swapped:
-        raise ZeroCopyError(f"Arrow export: Arrow knows native byte order only, got dtype {dtype.str}; copy it first")
+        raise ZeroCopyError(f"Arrow export: Arrow has native byte order only, got dtype {dtype.str}; copy it first")
     if dtype.kind == "S" or (dtype.kind == "V" and dtype.names is None):
         return f"w:{dtype.itemsize}"
     if dtype.kind == "b":

@@ -81,7 +81,7 @@ def interface_of(view: View, stream: int | None) -> dict[str, Any]:
         bits = view.validity
         if bits is None or bits.offset:
             raise MaskError(
-                f"{_PROTOCOL}: only a bitmap that begins at a whole byte can be described; hand out view.data"
+                f"{_PROTOCOL}: only a bitmap that begins at a whole byte can be described; export view.data"
             )
         described["mask"] = SimpleNamespace(
             owner=view,
