@@ -1,4 +1,4 @@
-"""The thread pool of `native/pool.h`: the `threads=` argument, signals while a job runs, shutdown at exit."""
+"""The thread pool of `native/thread_pool.h`: the `threads=` argument, signals while a job runs, shutdown at exit."""
 
 from libc.stdint cimport int64_t
 

@@ -4,8 +4,8 @@
  * side (a fixed number, so that every CPU gives the same bits); across blocks sums are compensated (Neumaier
  * 1974), integers are summed in 128 bits, and second moments are taken about the block's own mean and merged
  * pairwise (Chan, Golub, LeVeque 1979). */
-#ifndef MOJOVIEW_ACCUMULATE_H
-#define MOJOVIEW_ACCUMULATE_H
+#ifndef MOJOVIEW_ACCUMULATOR_H
+#define MOJOVIEW_ACCUMULATOR_H
 
 #include "../memory/numeric.h"
 

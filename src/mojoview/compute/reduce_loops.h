@@ -1,6 +1,6 @@
 /* Loops of the reductions: for each operation and dtype a function that accumulates a strided run of elements. */
-#ifndef MOJOVIEW_REDUCE_H
-#define MOJOVIEW_REDUCE_H
+#ifndef MOJOVIEW_REDUCE_LOOPS_H
+#define MOJOVIEW_REDUCE_LOOPS_H
 
 #include "accumulator.h"
 #include "extent.h"

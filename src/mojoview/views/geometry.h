@@ -1,7 +1,7 @@
 /* Geometry of strided arrays: sizes, flags, extents, reshaping. Plain functions on the descriptor; nothing is read from
  * or written to the array's memory. */
-#ifndef MOJOVIEW_LAYOUT_H
-#define MOJOVIEW_LAYOUT_H
+#ifndef MOJOVIEW_GEOMETRY_H
+#define MOJOVIEW_GEOMETRY_H
 
 #include <stdbool.h>
 

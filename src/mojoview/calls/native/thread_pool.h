@@ -6,8 +6,8 @@
  * failure is the first in chunk order, whatever the number of threads.
  *
  * After fork() the child has no pool threads: it gets an empty pool, and a job that was running ends as interrupted. */
-#ifndef MOJOVIEW_POOL_H
-#define MOJOVIEW_POOL_H
+#ifndef MOJOVIEW_THREAD_POOL_H
+#define MOJOVIEW_THREAD_POOL_H
 
 #include <pthread.h>
 #include <signal.h>
