@@ -77,7 +77,7 @@ cdef int compile_signature(object signature, mv_signature *compiled, mv_spec *sp
 
 
 cdef int compile_result(object signature, mv_signature *compiled, mv_spec *spec, mv_foreign *foreign) except -1:
-    """Fill in what a foreign function returns, and check that the calling convention can pass its arguments."""
+    """Fill in the result of a foreign function, and check that the calling convention can pass its arguments."""
     spec.flags = (MV_TAKES_MASKS if signature.masks else 0) | (MV_EQUAL_SHAPES if signature.shapes == "equal" else 0)
     gives = {"none": MV_GIVES_NOTHING, "status": MV_GIVES_STATUS, "status_index": MV_GIVES_STATUS_INDEX}
     foreign.gives = gives.get(signature.result, MV_GIVES_VALUE)

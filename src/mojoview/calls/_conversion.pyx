@@ -115,7 +115,7 @@ cdef inline bint is_standard_exporter(object obj) noexcept:
 
 
 cdef inline bint acquire_buffer(object obj, bint writes, mv_call_args *call, int index) except -1:
-    """Describe an exporter's buffer; false if only view() can tell what is wrong with it."""
+    """Describe an exporter's buffer; false if view() must report its fault."""
     get_buffer(obj, &call.buffer[call.buffers], PyBUF_FULL_RO)
     call.buffers += 1
     cdef const Py_buffer *buffer = &call.buffer[call.buffers - 1]

@@ -199,7 +199,7 @@ DESCRIBE = Signature(
     Raises
     ------
     DTypeError
-        A dtype or byte order without statistics; the message names the column.
+        Statistics are not defined for a dtype or byte order; the message names the column.
     MaskError
         A mask has more than two dimensions.
 

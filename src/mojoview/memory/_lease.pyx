@@ -1,4 +1,4 @@
-"""Leases keep memory alive and pinned. The only caller of PyObject_GetBuffer in the package."""
+"""Leases, which keep memory valid and pinned. The only caller of PyObject_GetBuffer in the package."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
@@ -71,7 +71,7 @@ cdef int rewrap_memoryview(Lease lease) except -1:
     """Exchange an export of a foreign memoryview for a new memoryview of the same memory.
 
     The collector clears memoryviews in cycles, and before Python 3.13 it did so despite live exports: the release that
-    follows then reads freed memory. Our own memoryview has no exports, and no other code can release it."""
+    follows then reads freed memory. The new memoryview has no exports, and no other code can release it."""
     window = mv_memoryview_of(&lease.buffer)
     lease.held = False
     PyBuffer_Release(&lease.buffer)

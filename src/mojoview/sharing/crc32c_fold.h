@@ -1,4 +1,4 @@
-/* crc32c_fold.h: CRC-32C by carry-less multiplication, 256 bytes a step, for processors with AVX-512 and VPCLMULQDQ.
+/* crc32c_fold.h: CRC-32C by carry-less multiplication, 256 bytes per step, for processors with AVX-512 and VPCLMULQDQ.
 
    A checksum is the message, read as a polynomial over GF(2), modulo P. A block that lies d bits before another may be
    replaced by its product with x^d mod P added to the other (Intel, "Fast CRC Computation for Generic Polynomials Using

@@ -1,4 +1,4 @@
-"""View: a typed view of leased memory. Slicing, reshaping and casting make more views on the same lease."""
+"""View: a typed view of leased memory. Slicing, reshaping and casting make further views on the same lease."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE

@@ -7,7 +7,7 @@ from mojoview.memory._lease cimport Lease
 cdef class Window:
     cdef mv_desc *desc               # inside `_store`, aligned to 64 bytes; NULL once released
     cdef unsigned char _store[320]
-    cdef Lease _lease                # keeps the memory alive and pinned; shared with the views cut from this one
+    cdef Lease _lease                # keeps the memory valid and pinned; shared with the views derived from this one
     cdef Lease _mask_lease           # the same for the mask
     cdef object _dtype               # NumPy dtype
     cdef bytes _format               # PEP 3118 format that our own exports point to; None if the dtype has none

@@ -37,7 +37,7 @@ cdef int raise_released() except -1:
 cdef class Window:
     """Window()
 
-    The part of `View` that makes no other views: attributes and lifetime.
+    A descriptor and the lease on its memory: the attributes and the lifetime of `View`, without derived views.
     """
 
     def __cinit__(self, *args, **kwargs):

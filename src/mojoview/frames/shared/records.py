@@ -1,4 +1,4 @@
-"""Conversion between the records of a ring and DataFrames, one column a field."""
+"""Conversion between the records of a ring and DataFrames, one column per field."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ cdef class Consumer:
         free(self.scratch)
 
     cdef mv_ring *prepare(self, str operation) except NULL:
-        """Return the ring; make sure that this handle is its reader and that no other thread reads."""
+        """Return the ring, after checking that this handle is its reader and that no other thread reads."""
         cdef Handle handle = self.handle
         cdef mv_ring *r = handle.ring
         if r is NULL:
@@ -403,7 +403,7 @@ cdef class Consumer:
         return batch.frames[0].length
 
     cdef int64_t read_many(self, object rows, object timeout) except -1:
-        """Copy the next messages into rows of one size; return how many."""
+        """Copy the next messages into rows of one size; return their number."""
         cdef Lease lease = destination(rows)
         cdef mv_ring *r = self.prepare("read_many")
         cdef uint64_t deadline = 1
@@ -478,7 +478,7 @@ cdef class Consumer:
 
 
 cdef int frame_limit(object max) except -1:
-    """Return how many frames one read takes at most; small integers need no Python call."""
+    """Return the most frames of one read; small integers need no Python call."""
     cdef int overflow = 0
     cdef long number = PyLong_AsLongAndOverflow(max, &overflow) if isinstance(max, int) else 0
     if not 0 < number <= MAX_FRAMES:

@@ -54,7 +54,7 @@ cdef class Handle:
     cdef bint observer               # reads a lossless ring without consuming
     cdef bint wait_for_peer          # keeps waiting after the peer is gone
     cdef uint64_t spin_ns
-    cdef uint64_t asked              # when the kernel was last asked which peers are alive
+    cdef uint64_t asked              # time of the last query which peers are alive
     cdef uint64_t lost               # final count, once closed
 
     cdef mv_ring *opened(self, str operation) except NULL

@@ -40,7 +40,7 @@ cdef class Producer:
     """
 
     cdef int prepare(self, uint64_t n, str operation) except -1:
-        """Make sure that this handle is the producer and free, and that `n` bytes are a message."""
+        """Check that this handle is the producer and not in use, and that `n` bytes are a message."""
         if not holds_producer(self.handle):
             self.acquire()
         if self.writing or self.claimed:

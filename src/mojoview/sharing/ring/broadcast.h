@@ -1,4 +1,4 @@
-/* broadcast.h: one producer that never waits, and any number of readers that know exactly what they missed. Also the
+/* broadcast.h: one producer that never waits, and any number of readers that detect what they missed. Also the
    recorder (the same in a file) and the observer of a lossless ring, which reads without consuming.
 
    producer   moves `claim` (the bytes about to be overwritten), release fence, the frame as relaxed words, then `tail`

@@ -39,7 +39,7 @@ class Ring(RingCalls):
     Notes
     -----
     Modes: "spsc", one producer and one reader, nothing is lost, frames are read in place; "mpsc", the same with up to
-    64 producers; "broadcast", one producer that never waits and any number of readers, each of which knows exactly
+    64 producers; "broadcast", one producer that never waits and any number of readers, each of which detects
     which frames it missed; "recorder", the same in a file that outlives its processes and keeps the newest `capacity`
     bytes.
 

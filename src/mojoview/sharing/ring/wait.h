@@ -19,7 +19,7 @@
 
 enum { MV_WAIT_SPIN = 1, MV_WAIT_HYBRID = 2, MV_WAIT_FUTEX = 3, MV_WAIT_POLL = 4, MV_WAIT_EVENT = 5 };
 enum { MV_WAIT_SPIN_NS = 20000, MV_WAIT_YIELDS = 50, MV_WAIT_SLICE_NS = 100000000 };
-enum { MV_ASK_INTERVAL_NS = 10000000 }; /* asking the kernel which peers are alive costs a system call */
+enum { MV_ASK_INTERVAL_NS = 10000000 }; /* querying which peers are alive costs a system call */
 
 typedef int (*mv_ring_condition)(mv_ring *r, uint64_t argument); /* MV_RING_OK = do not wait */
 
@@ -30,7 +30,7 @@ static inline void mv_ring_wake(mv_ring_waitqueue *queue) {
     if (atomic_load_explicit(&queue->waiters, memory_order_relaxed) == 0)
         return;
     atomic_fetch_add_explicit(&queue->futex, 1,
-                              memory_order_relaxed); /* RLX: the kernel compares it under its own lock */
+                              memory_order_relaxed); /* RLX: the futex call compares it under its own lock */
     mv_futex_wake(&queue->futex);
 }
 

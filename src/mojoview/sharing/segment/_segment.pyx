@@ -229,7 +229,7 @@ cdef class Segment:
     def others_attached(self):
         """others_attached()
 
-        Return whether any process has another handle or mapping of this memory; always true without kernel-owned locks.
+        Return whether any process has another handle or mapping of this memory; always true without file locks.
         """
         return mv_os_locked(self.fileno(), MV_LOCK_ATTACHED) != 0
 
@@ -458,7 +458,7 @@ cdef class Segment:
 cdef class ByteLock:
     """ByteLock()
 
-    A kernel-owned lock on one byte of a segment, made by `lock_byte`: proof that its holder is alive. A forked
+    A lock on one byte of a segment, made by `lock_byte`: proof that its holder is running. A forked
     child does not hold it.
     """
 

@@ -181,7 +181,7 @@ def cleanup(name: str | None = None) -> list[str]:
         if fault == "live":
             raise SegmentError(
                 f"cleanup({name!r}): its owner, process {facts['owner_pid']}, is alive; "
-                f"unlink({name!r}) removes it anyway"
+                f"unlink({name!r}) removes it all the same"
             )
         if fault != "removed":
             raise NotAMojoviewSegment(f"cleanup({name!r}): its header is {fault}; it was not changed")

@@ -182,7 +182,7 @@ static inline void mv_os_prefault(void *address, size_t bytes) {
 #endif
 }
 
-/* -- kernel-owned locks
+/* -- locks of the operating system
  * ------------------------------------------------------------------------------------------------- */
 
 /* Usable only if mv_os_reopen() opens another description: a duplicate shares the locks of its source, and a query by

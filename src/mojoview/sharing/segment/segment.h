@@ -43,7 +43,7 @@ enum {
 /* owner_state */
 enum { MV_OWNER_NONE = 0, MV_OWNER_ACTIVE = 1, MV_OWNER_CLOSED = 2 };
 
-/* Bytes of the file that kernel-owned locks are on; the locks do not restrict reading or writing. */
+/* Bytes of the file that locks are on; the operating system owns them, and they do not restrict reading or writing. */
 enum { MV_LOCK_OWNER = 0, MV_LOCK_ATTACHED = 1, MV_LOCK_ROW = 16 };
 
 typedef struct mv_segment {

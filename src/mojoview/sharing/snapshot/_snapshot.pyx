@@ -97,14 +97,14 @@ cdef class Snapshot(Publication):
         shape : int or tuple of int
         dtype : dtype-like
         slots : int
-            2 to 64. Memory for all of them is claimed now.
+            2 to 64. Memory for all of them is allocated now.
         max_slots : int, optional
             Most slots that ``busy="grow"`` may reach; memory is allocated on demand. `slots` + 8, at most 64, when
             absent.
         readers : int
-            1 to 4,000: how many publications can be pinned at once.
+            Most publications that can be pinned at once, 1 to 4,000.
         prefault : bool
-            Whether all pages come in now, so that the first publications are as fast as later ones.
+            Whether to populate all pages now, so that the first publications are as fast as later ones.
         reclaim : bool
             Whether a name left by a dead process may be replaced. `take_over()` continues it instead.
         mode : int

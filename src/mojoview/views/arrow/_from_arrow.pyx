@@ -52,7 +52,7 @@ def from_arrow(obj, bint writable):
     View, ArrowNode or ArrowChunks
         A `View` of items that have their bytes in place, an `ArrowNode` for all other types, `ArrowChunks` for a
         stream, which is read to its end; `open_import()` of `chunked.py` makes views of the last two. All borrow the
-        memory and hold the producer's structures until the last view is gone.
+        memory and hold the producer's structures until the last view is deallocated.
 
     Raises
     ------

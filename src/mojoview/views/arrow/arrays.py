@@ -202,7 +202,7 @@ class ArrowView:
 
 
 class NullView(ArrowView):
-    """An array of nothing but missing values; it has no memory."""
+    """An array of missing values only; it has no memory."""
 
     kind = "null"
     __slots__ = ()

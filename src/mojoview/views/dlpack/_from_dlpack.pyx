@@ -72,7 +72,7 @@ def from_dlpack(obj, bint writable):
     Returns
     -------
     View
-        Borrows the memory and keeps the producer's tensor until the last view on it is gone. Memory of a device that
+        Borrows the memory and keeps the producer's tensor as long as any view of it. Memory of a device that
         the host cannot read gives a view whose host access raises `DeviceError`.
 
     Raises
@@ -122,7 +122,7 @@ cdef int check_resolved(str what, obj) except -1:
 
 
 cdef object ask(str what, obj):
-    """Call `__dlpack__`; producers of before 1.0 take no keywords."""
+    """Call `__dlpack__`; producers before 1.0 accept no keywords."""
     try:
         try:
             return obj.__dlpack__(max_version=(MV_DL_MAJOR, MV_DL_MINOR), copy=False)
@@ -263,7 +263,7 @@ cdef object dtype_of(const mv_dl_tensor *t, int64_t itemsize):
 # -- the C function table ---------------------------------------------------------------------------------------------
 
 cdef mv_dl_table *table_of(str what, obj) except? NULL:
-    """Return the function table of the object's type in our major version; NULL if there is none."""
+    """Return the function table of the object's type in the supported major version; NULL if there is none."""
     cdef PyObject *found = _PyType_Lookup(type(obj), "__dlpack_c_exchange_api__")
     if found is NULL:
         return NULL

@@ -1,4 +1,4 @@
-"""Export to DLPack: from a descriptor and its holder to a capsule. Knows descriptors, not views.
+"""Export to DLPack: from a descriptor and its holder to a capsule. Must not know views.
 
 Source: DLPack 1.3, C header and "Python Specification for DLPack".
 """
