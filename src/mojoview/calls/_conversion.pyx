@@ -175,7 +175,7 @@ cdef object allocate_output(mv_call_args *call, int inputs, int axis, int type):
 
 
 cdef int reduced_axis(str name, object axis, int ndim) except? -1:
-    """Return the axis from 0 on; NO_AXIS for the only axis of a 1-D array: its reduction is one number."""
+    """Return the axis, not negative; NO_AXIS for the only axis of a 1-D array: its reduction is one number."""
     if not hasattr(axis, "__index__") or isinstance(axis, bool):
         raise ArgumentError(f"{name}(): axis: expected None or an int, got {axis.__class__.__name__}")
     number = axis.__index__()
@@ -273,7 +273,7 @@ cdef object python_value(mv_value value, const mv_desc *d):
 
 
 cdef object returned_scalar(mv_value returned, int code, int bits):
-    """Return the result of a foreign function; a register holds garbage above the result's width."""
+    """Return the result of a foreign function; bits of a register above the result's width are undefined."""
     cdef int unused = 64 - bits
     if code == MV_FLOAT:
         return returned.f64

@@ -408,7 +408,7 @@ cdef class Kernel:
     def canary(self, reference, **options):
         """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, ...)
 
-        Return the kernel with a Python reference run beside it on a sample of the calls: see
+        Return the kernel with a Python reference that also runs on a sample of the calls: see
         `mojoview.safety.canary.watch`.
         """
         return resolve(CANARY)(self, reference, **options)

@@ -181,7 +181,7 @@ cdef class KernelFamily:
     def canary(self, reference, **options):
         """canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None, ...)
 
-        Return the family with a Python reference run beside it on a sample of the calls, for all dtypes: see
+        Return the family with a Python reference that also runs on a sample of the calls, for all dtypes: see
         `mojoview.safety.canary.watch`.
         """
         return resolve(CANARY)(self, reference, **options)

@@ -411,7 +411,7 @@ def watch(
     """kernel.canary(reference, *, sample=0.01, rtol=None, atol=0.0, on_mismatch="fallback", promote_after=None,
     directory=None, seed=None)
 
-    Return the kernel with a Python reference run beside it on a sample of the calls.
+    Return the kernel with a Python reference that also runs on a sample of the calls.
 
     On a checked call the arrays are copied first. The kernel works on the originals, the reference on the copies; then
     outputs, results and exceptions are compared, and the inputs are checked to be unchanged.
@@ -478,7 +478,7 @@ def watch(
     if on_mismatch not in REACTIONS:
         raise ArgumentError(f"{where}: on_mismatch: expected one of {REACTIONS}, got {on_mismatch!r}")
     if promote_after is not None and (type(promote_after) is not int or promote_after < 1):
-        raise ArgumentError(f"{where}: promote_after: expected None or a number of calls from 1, got {promote_after!r}")
+        raise ArgumentError(f"{where}: promote_after: expected None or at least 1 call, got {promote_after!r}")
     if sample == 0:
         return kernel
     return Canary(

@@ -1,4 +1,4 @@
-/* crc32c.h: CRC-32C (Castagnoli; RFC 3720 appendix B.4) by hardware, with a table fall-back. Long runs are folded where
+/* crc32c.h: CRC-32C (Castagnoli; RFC 3720 appendix B.4) by hardware, with a table fall-back. Long runs are folded if
  * the processor can multiply wide enough (crc32c_fold.h), else they go through the crc32 instruction in three streams.
  * The instruction has a latency of three cycles and a throughput of one, so one stream uses a third of it. Three
  * streams of equal length run side by side; their sums are joined by multiplying with x^(8 len), a linear map kept as
@@ -70,7 +70,7 @@ static inline uint32_t mv_crc_table8(uint32_t crc, uint64_t word) { /* little-en
            mv_crc_table[1][word >> 48 & 255] ^ mv_crc_table[0][word >> 56];
 }
 
-/* Three streams of `len` bytes each, copied to `dst` on the way where it is not NULL (a constant at every call). */
+/* Three streams of `len` bytes each, copied to `dst` on the way if it is not NULL (a constant at every call). */
 __attribute__((always_inline)) static inline uint32_t mv_crc_three(uint32_t crc, uint8_t *dst, const uint8_t *src,
                                                                    size_t len, const uint32_t join[4][256]) {
     uint32_t second = 0, third = 0;

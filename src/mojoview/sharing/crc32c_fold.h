@@ -12,7 +12,10 @@
 
 #include <immintrin.h>
 
-enum { MV_CRC_FOLD = 256, MV_CRC_FOLD_FROM = 1024 }; /* bytes a step; bytes from which lining up and the last 64 pay */
+enum {
+    MV_CRC_FOLD = 256,
+    MV_CRC_FOLD_FROM = 1024
+}; /* bytes per step; bytes from which lining up and the last 64 pay */
 
 #define MV_CRC_FOLD_TARGET __attribute__((target("avx512f,vpclmulqdq")))
 
@@ -51,7 +54,7 @@ MV_CRC_FOLD_TARGET static inline __m512i mv_crc_fetch(uint8_t *dst, const uint8_
 }
 
 /* `n` is a positive multiple of MV_CRC_FOLD; `last` receives 64 bytes whose checksum, begun with 0, is that of all.
- * Copies to `dst` where it is not NULL; a multiple of 64 there spares stores across lines. */
+ * Copies to `dst` if it is not NULL; a multiple of 64 there spares stores across lines. */
 MV_CRC_FOLD_TARGET static void mv_crc_fold(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n, uint64_t last[8]) {
     __m512i by = mv_crc_lanes(mv_crc_by_2048);
     __m512i a = _mm512_xor_si512(mv_crc_fetch(dst, src, 0), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));

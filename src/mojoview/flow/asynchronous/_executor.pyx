@@ -296,7 +296,7 @@ cdef class CallExecutor:
         return True
 
     cdef start(self, Job job):
-        """Start one more thread. A failure is an error only if there is no thread at all."""
+        """Start one more thread. A failure is an error only if there is no thread."""
         thread = threading.Thread(target=self._work, name=f"mojoview-{self.started}", daemon=True)
         self.started += 1
         try:

@@ -89,7 +89,7 @@ class Outline:
     ----------
     exports : list of Export
     modules : list of str
-        Imported modules, with leading dots where relative.
+        Imported modules, with leading dots if relative.
     names : dict of str to str
         Name that an import binds: the dotted path that it refers to.
     stars : list of str

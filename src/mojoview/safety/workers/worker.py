@@ -1,6 +1,6 @@
 """The worker process: serves calls from its parent by running kernels on shared memory.
 
-It answers one request at a time. When the parent ends, the system kills it, whatever its kernel is doing: see
+It answers one request at a time. When the parent exits, the system kills it, even during a kernel: see
 `die_with_parent`.
 """
 

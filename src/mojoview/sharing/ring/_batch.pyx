@@ -144,7 +144,7 @@ cdef class Batch:
     def to_pandas(self):
         """to_pandas()
 
-        Return the records as a DataFrame, one column a field.
+        Return the records as a DataFrame, one column per field.
 
         Returns
         -------

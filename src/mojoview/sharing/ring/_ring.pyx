@@ -135,7 +135,7 @@ cdef class RingCalls:
         Returns
         -------
         int
-            The number of the next frame: where a restarted recorder continues in the stream that it records.
+            The number of the next frame, at which a restarted recorder continues in the stream that it records.
 
         Raises
         ------

@@ -130,7 +130,7 @@ class ChunkedView:
         Returns
         -------
         View
-            Owns its memory: a copy, with a byte mask where elements are missing.
+            Owns its memory: a copy, with a byte mask if elements are missing.
 
         Raises
         ------
