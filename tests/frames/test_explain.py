@@ -152,7 +152,7 @@ def test_pictures_are_well_formed(draw):
 def test_a_picture_colours_columns_by_block():
     df = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2], "y": [3.0, 4.0], "o": pd.Series([object(), 1], dtype=object)})
     html = df.mojo._repr_html_()
-    rows = re.findall(r"<tr style='background:none'><td.*?</tr>", html.split("where they lie")[0], re.S)
+    rows = re.findall(r"<tr style='background:none'><td.*?</tr>", html.split("positions in memory")[0], re.S)
     hues = [re.search(r"(?:fill|stroke)='(#\w+)'", row).group(1) for row in rows[-4:]]
     assert hues[0] == hues[2]
     assert len({hues[0], hues[1], hues[3]}) == 3

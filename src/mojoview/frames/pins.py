@@ -1,6 +1,6 @@
 """Pins of whole frames and of single columns, through pandas' blocks or, if those differ, through public calls.
 
-A pin keeps memory unchanged while a view of it exists, and tells whether the pandas object still uses that memory.
+A pin keeps memory unchanged while a view of it exists, and reports whether the pandas object still uses that memory.
 `pin_frame` and `pin_column` choose the way; `BlockPins` and `PublicPins` offer the same methods (`Pins`).
 """
 

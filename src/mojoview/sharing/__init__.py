@@ -5,7 +5,7 @@ In reading order: `segment/` (shared memory with a header), `state/`, `snapshot/
 lock-free algorithms are C headers that do not use Python: `state/latch.h`, `snapshot/slots.h`, and those of `ring/`.
 C programs in tests/native run them. Must not know kernels or pandas.
 
-Counters, all of which only grow:
+Counters:
 
 * number: position of a publication in a State or Snapshot, from 1; 0 means that nothing was published.
 * version: number of the newest publication of a Snapshot or shared frame, or of the one that a pin holds.

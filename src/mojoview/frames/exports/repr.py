@@ -116,7 +116,7 @@ def _picture(title: str, infos: Sequence[ColumnInfo], rows: int) -> str:
         f"<div style='padding-bottom:6px'><b>{escape(title)}</b></div>"
         f"<table style='{table}'><tr style='background:none'>"
         f"<td style='{cell}'><div style='{caption}'>the columns</div><table style='{table}'>{frame}</table>{more}</td>"
-        f"<td style='{cell}'><div style='{caption}'>where they lie in memory</div>{memory}</td></tr></table></div>"
+        f"<td style='{cell}'><div style='{caption}'>positions in memory</div>{memory}</td></tr></table></div>"
     )
 
 
