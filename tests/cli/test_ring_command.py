@@ -167,7 +167,7 @@ def test_histogram(capsys, recording, tmp_path):
 
 def test_an_unknown_name_is_a_short_error(capsys):
     assert main(["ring", "check", "nobody"]) == 1
-    assert "segment 'nobody': there is none" in capsys.readouterr().err
+    assert "segment 'nobody': not found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,7 +9,13 @@ LOOPS = ("compute/elementwise.c", "compute/reduce.c")
 
 
 @pytest.mark.parametrize(
-    ("compiler", "flavour"), [(c, "loops") for c in build.COMPILERS] + [(build.COMPILERS[0], "plain")]
+    ("compiler", "flavour"),
+    [
+        pytest.param(compiler, flavour, marks=[pytest.mark.slow] if number else [])
+        for number, (compiler, flavour) in enumerate(
+            [(c, "loops") for c in build.COMPILERS] + [(build.COMPILERS[0], "plain")]
+        )
+    ],
 )
 def test_loops_and_engine(compiler, flavour, tmp_path):
     assert build.run_c("kernels_test.c", tmp_path, compiler, flavour, LOOPS) == "ok\n"

@@ -23,7 +23,11 @@ def test_attitude():
     assert run(EXAMPLES / "attitude.py", "0.3").count(" 0 inconsistent") == 3
 
 
-@pytest.mark.parametrize("kind", ["threads", "fork", "spawn", "forkserver", "executor", "joblib"])
+@pytest.mark.parametrize(
+    "kind",
+    ["threads", "fork", "spawn"]
+    + [pytest.param(kind, marks=pytest.mark.slow) for kind in ("forkserver", "executor", "joblib")],
+)
 def test_workers_of_every_kind(kind):
     """A frame, an array and a state read by each kind of worker."""
     if kind == "joblib":

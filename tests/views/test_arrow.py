@@ -536,6 +536,7 @@ def test_arrow_memory_is_never_writable():
 )
 def test_exports_hold_the_memory_until_the_consumer_lets_go(array):
     values = array.to_pylist()
+    gc.collect()  # of earlier tests
     before, bytes_before = live_leases(), pa.total_allocated_bytes()
     v = mv.view(array)
     back = pa.array(v)

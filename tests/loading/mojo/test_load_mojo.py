@@ -73,7 +73,7 @@ def test_all_errors_of_a_file_are_reported(compile_error):
 MISUSE = {
     "In[DType.float64, 2]": ("x[0]", "one index needs a 1-D array argument"),
     "In[DType.float32]": ("x[0, 0]", "two indices need a 2-D array argument"),
-    "In[DType.float64]": ("x.missing(0)", "declare the argument In[dtype, masked=True] to take arrays"),
+    "In[DType.float64]": ("x.missing(0)", "declare the argument In[dtype, masked=True] for arrays"),
     "In[DType.float64, 9]": ("len(x)", "an array argument has 1 to 8 dimensions"),
     "In[DType.float64, 3]": ("x.stride(0)", "use byte_stride"),
 }

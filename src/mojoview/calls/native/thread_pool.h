@@ -24,8 +24,8 @@
 #define MV_POOL_MOST 256 /* pool threads */
 #define MV_POLL_NANOSECONDS INT64_C(50000000)
 
-/* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: this is a child, which does not have
- * the job's pool threads. */
+/* Called by the caller's thread about every 50 ms: nonzero stops the job. `forked`: this is a child, which does not
+ * have the job's pool threads. */
 typedef int (*mv_poll)(int forked);
 
 typedef struct mv_job {
