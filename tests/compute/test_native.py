@@ -44,7 +44,7 @@ def test_pool_with_forks(compiler, tmp_path):
 )
 def test_the_loops_test_can_fail(header, text, replacement, tmp_path):
     package = build.changed_copy(tmp_path / "package", {header: {text: replacement}})
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"kernels_test\.c:\d+"):
         build.run_c(
             "kernels_test.c",
             tmp_path,

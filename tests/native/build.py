@@ -10,7 +10,8 @@ from pathlib import Path
 import mojoview
 
 NATIVE = Path(__file__).parent
-PACKAGE = Path(mojoview.__file__).parent
+SOURCES = NATIVE.parents[1] / "src" / "mojoview"
+PACKAGE = SOURCES if SOURCES.is_dir() else Path(mojoview.__file__).parent  # C sources are not installed
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-Werror"]
 SANITIZERS = {

@@ -1,7 +1,7 @@
 /* N-d iteration: a coalesced loop nest over arrays of the same shape, walked in runs of elements that are not missing.
  *
- * Inner loops take (pointers, byte strides, count) like NumPy's and handle neither dimensions nor masks. Any range of the
- * flat iteration order can be walked by itself, which is how work is split over threads. */
+ * Inner loops take (pointers, byte strides, count) like NumPy's and handle neither dimensions nor masks. Any range of
+ * the flat iteration order can be walked by itself, which is how work is split over threads. */
 #ifndef MOJOVIEW_WALK_H
 #define MOJOVIEW_WALK_H
 

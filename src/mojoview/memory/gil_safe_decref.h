@@ -12,8 +12,8 @@ static inline int mv_python_runs(void) {
 #endif
 }
 
-/* Drops one reference, and decrements the count of consumers if there is one. During interpreter shutdown (and after) the
- * object is not released: it may be half destroyed, and a thread that waits for the GIL then never gets it. */
+/* Drops one reference, and decrements the count of consumers if there is one. During interpreter shutdown (and after)
+ * the object is not released: it may be half destroyed, and a thread that waits for the GIL then never gets it. */
 static inline void mv_decref_any_thread(void *object, void *consumers) {
     if (!mv_python_runs())
         return;
