@@ -226,3 +226,13 @@ def test_every_view_becomes_a_series():
     assert mv.view(chunks).to_series().tolist() == pd.Series(chunks, dtype=pd.ArrowDtype(text.type)).tolist()
     address = text.buffers()[2].address
     assert mv.view(text).to_series().array.__arrow_array__().chunk(0).buffers()[2].address == address
+
+
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas copies before it writes from version 3 on")
+def test_writing_to_a_series_leaves_the_viewed_array_alone():
+    array = np.arange(3.0)
+    v = mv.view(array)
+    series = to_series(v)
+    series.iloc[0] = 9.0
+    assert (series.tolist(), array.tolist()) == ([9.0, 1.0, 2.0], [0.0, 1.0, 2.0])
+    assert v.ptr == array.ctypes.data

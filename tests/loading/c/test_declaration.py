@@ -65,6 +65,7 @@ from mojoview.memory.errors import DeclarationError
             "float64 numpy(uint8 a, const int64 *b)",
             Declaration("numpy", "float64", (Argument("a", "uint8"), Argument("b", "int64", True, True))),
         ),
+        ("unsigned long int (long int unsigned)", Declaration("function", "uint64", (Argument("", "uint64"),))),
         ("double (double, int)", Declaration("function", "float64", (Argument("", "float64"), Argument("", "int32")))),
         (
             "double(*)(double, double *)",
