@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from support import install
+from support.process import heed_interrupts
 
 from mojoview.memory._lease import live_leases
 
@@ -20,6 +21,10 @@ settings.register_profile("mojoview", deadline=None, max_examples=60, suppress_h
 settings.load_profile("mojoview")
 
 SMOKE = ("test_house.py", "test_minimal.py")
+
+
+def pytest_configure() -> None:
+    heed_interrupts()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,6 +38,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Take what exists before the first test (modules, test items) out of later collections.
+
+    Some tests collect garbage twice, which takes 0.1 s where it visits all of pandas and pytest. What a test makes is
+    collected as before.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 from native import build
 from support.foreign import array, kernel, value
-from support.process import run_code, run_isolated
+from support.process import ISOLATED, run_code, run_isolated
 from support.threads import run_threaded
 
 from mojoview import kernels
@@ -97,6 +100,18 @@ def test_foreign_kernels_on_rows():
 def test_ctrl_c_within_half_a_second():
     out = run_isolated("interrupt_kernels.py", timeout=120)
     assert [line.split()[0] for line in out.splitlines()] == ["split", "reduction", "elementwise", "after"]
+
+
+def test_interrupts_reach_the_children_of_a_run_in_the_background():
+    """A shell ignores SIGINT for what it runs with `&`, and its children inherit that."""
+    child = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    parent = (
+        "import subprocess, sys\nfrom support.process import heed_interrupts\nheed_interrupts()\n"
+        f"print(subprocess.run([sys.executable, '-c', {child!r}], capture_output=True).returncode)"
+    )
+    command = ["sh", "-c", 'trap "" INT; exec "$0" -c "$1"', sys.executable, parent]
+    environment = os.environ | {"PYTHONPATH": str(ISOLATED.parent)}
+    assert subprocess.check_output(command, text=True, env=environment) == f"{-signal.SIGINT}\n"
 
 
 def test_fork_gets_a_fresh_pool():

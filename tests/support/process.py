@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 ISOLATED = Path(__file__).parents[1] / "isolated"
+
+
+def heed_interrupts() -> None:
+    """Let this process and all that it starts react to SIGINT, which a shell ignores for what it runs with `&`.
+
+    Python installs its handler only where SIGINT is not ignored; a handler, unlike SIG_IGN, is not inherited.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run_isolated(script: str, *args: str, timeout: float = 280) -> str:
