@@ -102,7 +102,7 @@ def test_ctrl_c_within_half_a_second():
     assert [line.split()[0] for line in out.splitlines()] == ["split", "reduction", "elementwise", "after"]
 
 
-def test_interrupts_reach_the_children_of_a_run_in_the_background():
+def test_interrupts_reach_children_of_a_background_run():
     """A shell ignores SIGINT for what it runs with `&`, and its children inherit that."""
     child = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
     parent = (
