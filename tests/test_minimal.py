@@ -306,6 +306,8 @@ def test_shared_arrays():
     assert mv.cleanup() == []
     with mv.Pool() as pool, pool.share(array) as shared:
         assert np.asarray(shared.read()).tolist() == array.tolist()
+    with pd.DataFrame({"a": array}).mojo.share() as shared:
+        assert isinstance(shared, mv.SharedFrame)
 
 
 def test_states_and_snapshots():

@@ -39,6 +39,7 @@ from mojoview.views import PointerTable, View, borrow_check, from_ptr, map_file,
 if _typing.TYPE_CHECKING:
     from mojoview.calls._overloads import KernelFamily
     from mojoview.calls.errors import ErrorTable
+    from mojoview.frames.shared.shared_frame import SharedFrame
     from mojoview.loading.c.library import load_library
     from mojoview.loading.c.pointers import from_function
     from mojoview.loading.members import python_attribute, python_callable
@@ -88,6 +89,7 @@ __all__ = [
     "SegmentInfo",
     "ShapeError",
     "SharedArray",
+    "SharedFrame",
     "Signature",
     "Snapshot",
     "StaleError",
@@ -132,6 +134,7 @@ _LATER = {
     "from_function": "mojoview.loading.c.pointers",
     "load_library": "mojoview.loading.c.library",
     "Ring": "mojoview.sharing.ring.ring",
+    "SharedFrame": "mojoview.frames.shared.shared_frame",
     "safe_call": "mojoview.safety",
 } | dict.fromkeys(
     ("Pool", "SegmentInfo", "SharedArray", "Snapshot", "State", "attach", "cleanup", "segments", "share", "unlink"),

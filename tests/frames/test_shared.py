@@ -262,6 +262,28 @@ print(bad)
         assert (out.strip(), err) == ("0", "")
 
 
+def test_a_successor_takes_over_from_a_killed_writer():
+    code = """
+import os, pandas as pd, mojoview as mv
+shared = pd.DataFrame({"a": [1.0, 2.0]}).mojo.share("killed")
+shared.publish(pd.DataFrame({"a": [3.0, 4.0]}))
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    reader = mv.attach("killed")
+    held = reader.read()
+    successor = mv.SharedFrame.take_over("killed")
+    with pytest.raises(errors.SegmentExists):
+        mv.SharedFrame.take_over("killed")
+    assert successor.publish(pd.DataFrame({"a": [5.0, 6.0]})) == 3
+    assert successor.append(pd.DataFrame({"a": [7.0]})) == 4
+    assert (list(held["a"]), list(reader.read()["a"]), reader.writer_alive()) == ([3.0, 4.0], [5.0, 6.0, 7.0], True)
+    reader.close()
+    successor.close()
+    with mv.Snapshot.create("no frame", (3,), "f8"), pytest.raises(errors.SchemaMismatch):
+        mv.SharedFrame.take_over("no frame")
+
+
 def test_a_killed_writer_leaves_the_last_version():
     code = """
 import os, pandas as pd, mojoview

@@ -11,7 +11,7 @@ import pandas as pd
 from mojoview.frames.shared.frame_layout import plan_layout, rebuild
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
-from mojoview.sharing.segment import _segment
+from mojoview.sharing.segment import _segment, segments
 from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.snapshot import _snapshot
 from mojoview.sharing.snapshot._snapshot import Snapshot
@@ -20,7 +20,8 @@ __all__ = ["SharedFrame", "share_frame"]
 
 
 class SharedFrame:
-    """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, and by unpickling.
+    """A DataFrame in shared memory. Made by ``df.mojo.share(name)`` and `mojoview.attach(name)`, by unpickling, and by
+    `take_over(name)` when the writer has died.
 
     A version is published whole: blocks, index, labels, categories, masks and strings in one publication, so a reader
     never sees columns of different versions together. Readers get a real DataFrame over the shared
@@ -62,6 +63,30 @@ class SharedFrame:
             raise CorruptHeader(f"attaching frame {snapshot.name!r}: its slots are not plain bytes")
         self._snapshot = snapshot
         self._description: dict[str, Any] = {}  # of the version that this handle read or published last
+
+    @staticmethod
+    def take_over(name: str) -> SharedFrame:
+        """Become the writer of a SharedFrame whose writer is dead; its readers are not interrupted.
+
+        Returns
+        -------
+        SharedFrame
+            Its next `publish()` or `append()` continues after the last version.
+
+        Raises
+        ------
+        SegmentExists
+            The writer is alive.
+        SegmentNotFound, SchemaMismatch, NotAMojoviewSegment, SegmentAccessError, CorruptHeader
+            The name does not exist, or is not a SharedFrame of this user.
+
+        Notes
+        -----
+        Thread safety: any thread; of several processes that try, one succeeds.
+        """
+        segment = segments.attach_segment(name, kinds=(_segment.FRAME,), writable=True)
+        segments.take_over(segment, f"SharedFrame.take_over({name!r})")
+        return SharedFrame(Snapshot._of(segment))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
