@@ -4,8 +4,8 @@ State, Snapshot, SharedFrame, three rings and isolated calls run in about twenty
 program injects faults into them at random: SIGKILL, SIGSTOP and SIGCONT, kills of worker processes, lives in another
 time namespace (their monotonic clock differs by a day), damaged copies of living segments, full disks, no descriptors,
 limits of file sizes. Each role checks each value that it reads and counts its operations in a ledger. At the end the
-ledger must show nothing lost, torn, stuck or leaked; otherwise the program looks for fewer kinds of faults that suffice, and
-prints the command that repeats them. Exit status 0 or 1.
+ledger must show nothing lost, torn, stuck or leaked. If it does not, the program leaves out kinds of faults as long as
+the run still fails, and prints the command that repeats it. Exit status 0 or 1.
 
     python benchmarks/chaos.py --seconds 60
 """
