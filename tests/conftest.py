@@ -40,10 +40,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_collection_finish() -> None:
-    """Take what exists before the first test (modules, test items) out of later collections.
+@pytest.fixture(scope="module", autouse=True)
+def settled_objects() -> None:
+    """Take what exists before a file's first test (modules, test items) out of later collections.
 
-    Some tests collect garbage twice, which takes 0.1 s where it visits all of pandas and pytest. What a test makes is
+    Many tests collect garbage, which takes 0.1 s where it visits all of pandas and pytest. What a test makes is
     collected as before.
     """
     gc.collect()
