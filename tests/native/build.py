@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import mojoview
 
@@ -41,6 +43,76 @@ def changed_copy(folder: Path, changes: dict[str, dict[str, str]]) -> Path:
     return folder
 
 
+class Fault(NamedTuple):
+    """A statement (with its semicolon) or an expression of a C file, and the fault that takes its place."""
+
+    file: str
+    text: str
+    replacement: str
+    context: str = ""  # text around it that the file has once, where `text` alone is not unique
+
+    def switched(self, number: int) -> str:
+        """Return C code that behaves as `replacement` where the fault `number` is on, else as `text`."""
+        if self.text.endswith(";"):
+            return f"if (planted_fault == {number}) {{ {self.replacement} }} else {{ {self.text} }}"
+        return f"(planted_fault == {number} ? ({self.replacement}) : ({self.text}))"
+
+
+FAULT_H = """#pragma once
+extern char *getenv(const char *);
+extern int atoi(const char *);
+static int planted_fault __attribute__((unused));
+__attribute__((constructor)) static void choose_planted_fault(void) {
+    const char *number = getenv("PLANTED_FAULT");
+    planted_fault = number ? atoi(number) : 0;
+}
+"""
+
+
+def faulty_copy(folder: Path, faults: Sequence[Fault]) -> Path:
+    """Copy the package's C files to `folder` with all of the faults: one compilation serves them all.
+
+    None is on, but for the n-th, counted from 1, in a process with PLANTED_FAULT=n in its environment.
+    """
+    changes: dict[str, dict[str, str]] = {}
+    for number, fault in enumerate(faults, 1):
+        context = fault.context or fault.text
+        assert context.count(fault.text) == 1
+        changes.setdefault(fault.file, {})[context] = context.replace(fault.text, fault.switched(number))
+    changed_copy(folder, changes)
+    (folder / "fault.h").write_text(FAULT_H)
+    for name in changes:
+        (folder / name).write_text('#include "fault.h"\n' + (folder / name).read_text())
+    return folder
+
+
+def compile_c(
+    source: str,
+    directory: Path,
+    compiler: str,
+    flavour: str = "plain",
+    sources: tuple[str, ...] = (),
+    package: Path = PACKAGE,
+) -> Path:
+    """Compile ``tests/native/<source>``, with further `sources` of the package.
+
+    Headers and sources come from `package`, the package or a changed copy of it.
+    """
+    program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
+    inputs = [str(NATIVE / source), *[str(package / s) for s in sources]]
+    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], f"-I{package}"]
+    run([compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"])
+    return program
+
+
+def run(command: Sequence[str | Path], fault: int = 0) -> str:
+    """Run a compiler or a program, with one of its faults if it has any; its output."""
+    variables = environment() | {"PLANTED_FAULT": str(fault)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=variables, check=False)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    return done.stdout
+
+
 def run_c(
     source: str,
     directory: Path,
@@ -48,17 +120,6 @@ def run_c(
     flavour: str = "plain",
     sources: tuple[str, ...] = (),
     args: tuple[str, ...] = (),
-    package: Path = PACKAGE,
 ) -> str:
-    """Compiles ``tests/native/<source>``, with further `sources` of the package, and runs it; its output.
-
-    Headers and sources come from `package`, the package or a changed copy of it.
-    """
-    program = directory / f"{Path(source).stem}_{compiler}_{flavour}"
-    inputs = [str(NATIVE / source), *[str(package / s) for s in sources]]
-    flags = ["-std=gnu11", *WARNINGS, *SANITIZERS[flavour], f"-I{package}"]
-    command = [compiler, *flags, *inputs, "-o", str(program), "-pthread", "-lm"]
-    for step in (command, [str(program), *args]):
-        done = subprocess.run(step, capture_output=True, text=True, timeout=280, env=environment(), check=False)
-        assert done.returncode == 0, f"{' '.join(step)}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
-    return done.stdout
+    """Compile ``tests/native/<source>``, with further `sources` of the package, and run it; its output."""
+    return run([compile_c(source, directory, compiler, flavour, sources), *args])

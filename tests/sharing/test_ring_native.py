@@ -9,33 +9,42 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from native.build import NATIVE, PACKAGE, changed_copy
+from native.build import NATIVE, PACKAGE, Fault, changed_copy, faulty_copy
 
 ONE_THREAD = ["crc", "wrap", "unblock", "lapped", "flip", "hostile"]  # ThreadSanitizer has nothing to find in them
 THREADS = ["spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
 TESTS = [*(("memory", name) for name in ONE_THREAD + THREADS), *(("threads", name) for name in THREADS)]
-# Header, statement to weaken, test to run. Each statement must occur exactly once, or the mutant proves nothing.
-MUTANTS = {
-    "tail": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release)", "spsc"),
-    "head": ("sharing/ring/spsc.h", "mv_atomic_store(&r->ctl->head, upto, memory_order_release)", "spsc"),
+# Header, access to weaken, test to run, text around the access where it is not the only one of its kind.
+WEAKENED = {
+    "tail": ("spsc.h", "mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release)", "spsc", ""),
+    "head": ("spsc.h", "mv_atomic_store(&r->ctl->head, upto, memory_order_release)", "spsc", ""),
     "reader's tail": (
-        "sharing/ring/spsc.h",
-        "uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);",
+        "spsc.h",
+        "mv_atomic_load(&r->ctl->tail, memory_order_acquire)",
         "spsc",
+        "uint64_t tail = mv_atomic_load(&r->ctl->tail, memory_order_acquire);",
     ),
     "writer's head": (
-        "sharing/ring/spsc.h",
-        "uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
+        "spsc.h",
+        "mv_atomic_load(&r->ctl->head, memory_order_acquire)",
         "spsc",
+        "uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);\n    if (r->tail",
     ),
-    "commit": ("sharing/ring/mpsc.h", "mv_atomic_store(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc"),
+    "commit": ("mpsc.h", "mv_atomic_store(mv_word_at(r, pos), h->word, memory_order_release)", "mpsc", ""),
     "reader's commit": (
-        "sharing/ring/mpsc.h",
-        "mv_atomic_load(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
+        "mpsc.h",
+        "mv_atomic_load(mv_word_at(r, r->pos), memory_order_acquire)",
         "mpsc",
+        "mv_atomic_load(mv_word_at(r, r->pos), memory_order_acquire); /* ACQ: the frame is complete */",
     ),
 }
+
+
+def weakened(header: str, access: str, context: str) -> Fault:
+    weaker = access.replace("order_release", "order_relaxed").replace("order_acquire", "order_relaxed")
+    return Fault(f"sharing/ring/{header}", access, weaker, context)
+
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -64,8 +73,9 @@ def build(folder: Path, flags: list[str], headers: Path = PACKAGE) -> Path:
     return program
 
 
-def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(program: Path, *arguments: str, fault: int = 0) -> subprocess.CompletedProcess[str]:
     environment = {"TSAN_OPTIONS": "exitcode=66 halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    environment["PLANTED_FAULT"] = str(fault)
     return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=280, env=environment)
 
 
@@ -90,14 +100,25 @@ def test_core_for_long(tmp_path, name, scale):
     assert done.returncode == 0, done.stderr[:4000]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_each_memory_order_is_needed(tmp_path, mutant):
-    header, statement, name = MUTANTS[mutant]
-    weaker = statement.replace("order_release", "order_relaxed").replace("order_acquire", "order_relaxed")
-    changed_copy(tmp_path, {header: {statement: weaker}})
-    done = run(build(tmp_path, SANITIZERS["threads"], tmp_path), name)
-    assert done.returncode != 0, f"ThreadSanitizer does not see {mutant!r} weakened"
+@pytest.fixture(scope="module")
+def weakened_program(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("weakened")
+    faults = [weakened(header, access, context) for header, access, _, context in WEAKENED.values()]
+    return build(folder, SANITIZERS["threads"], faulty_copy(folder / "package", faults))
+
+
+@pytest.mark.parametrize("order", WEAKENED)
+def test_each_memory_order_is_needed(weakened_program, order):
+    number, name = list(WEAKENED).index(order) + 1, WEAKENED[order][2]
+    done = run(weakened_program, name, fault=number)
+    assert done.returncode != 0, f"ThreadSanitizer does not see {order!r} weakened"
     assert "data race" in done.stderr or "ring_test.c" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted({name for _, _, name, _ in WEAKENED.values()}))
+def test_no_race_without_a_weakened_order(weakened_program, name):
+    done = run(weakened_program, name)
+    assert done.returncode == 0, done.stderr[:4000]
 
 
 def test_checksum_without_the_instruction(tmp_path):

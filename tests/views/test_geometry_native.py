@@ -22,19 +22,29 @@ def test_there_is_a_compiler():
     assert build.COMPILERS, "neither gcc nor clang is installed: the C tests would not run"
 
 
-@pytest.mark.parametrize(
-    ("function", "replacement"),
-    [
-        (
-            "__builtin_mul_overflow(shape[k] - 1, strides[k], &reach)",
-            "__builtin_mul_overflow(shape[k], strides[k], &reach)",
-        ),
-        ("old_strides[k] != old_strides[k + 1] * old_shape[k + 1]", "0"),
-        ("if (step < reach)", "if (step + 1 < reach)"),
-        ("if (strides[k] != step)", "if (strides[k] > step)"),
-    ],
-)
-def test_the_c_test_can_fail(function, replacement, tmp_path):
-    package = build.changed_copy(tmp_path / "package", {"views/geometry.h": {function: replacement}})
+FAULTS = [
+    build.Fault(
+        "views/geometry.h",
+        "__builtin_mul_overflow(shape[k] - 1, strides[k], &reach)",
+        "__builtin_mul_overflow(shape[k], strides[k], &reach)",
+    ),
+    build.Fault("views/geometry.h", "old_strides[k] != old_strides[k + 1] * old_shape[k + 1]", "0"),
+    build.Fault("views/geometry.h", "step < reach", "step + 1 < reach", context="if (step < reach)"),
+    build.Fault("views/geometry.h", "strides[k] != step", "strides[k] > step", context="if (strides[k] != step)"),
+]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("geometry")
+    package = build.faulty_copy(folder / "package", FAULTS)
+    return build.compile_c("geometry_test.c", folder, build.COMPILERS[0], "plain", package=package)
+
+
+@pytest.mark.parametrize("fault", range(len(FAULTS) + 1))
+def test_the_c_test_finds_faults(faulty, fault):
+    if fault == 0:
+        assert build.run([faulty]) == "ok\n"
+        return
     with pytest.raises(AssertionError, match=r"geometry_test\.c:\d+: "):
-        build.run_c("geometry_test.c", tmp_path, build.COMPILERS[0], package=package)
+        build.run([faulty], fault)
