@@ -1,10 +1,9 @@
 """mojoview: the memory of NumPy arrays and pandas DataFrames, shared with native code without copying it.
 
-`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`. The compiler and everything
-else that is heavy is imported when it is first used.
+`import mojoview` registers the accessors `DataFrame.mojo`, `Series.mojo` and `Index.mojo`: at once if pandas is
+imported, otherwise when it is. pandas, the compiler and all else that is heavy is imported when it is first used.
 
-In a worker process of `safe_call`, which runs with `-X mojoview-worker`, no accessors are registered, and pandas is not
-imported.
+In a worker process of `safe_call`, which runs with `-X mojoview-worker`, no accessors are registered.
 """
 
 import sys as _sys
@@ -243,6 +242,7 @@ def _fill_extension_points() -> None:
 
 _fill_extension_points()
 if "mojoview-worker" not in _sys._xoptions:
-    from mojoview.frames import register as _register
+    from mojoview.memory.extension_points import load_target as _load_target
+    from mojoview.memory.when_imported import call_when_imported as _call_when_imported
 
-    _register()
+    _call_when_imported("pandas", lambda: _load_target("mojoview.frames.registration:register")())

@@ -7,6 +7,8 @@ or cli/. Reading order: `accessors` (what users call), `labels` (labels to posit
 (leases and assignment), `shared/` (frames in shared memory), `registration`.
 """
 
+import pandas as _pandas  # noqa: F401  first: its import registers the accessors, which imports the files of this room
+
 from mojoview.frames.block_view import BlockView
 from mojoview.frames.blocks import self_test
 from mojoview.frames.column_view import ColumnView
