@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parent / "kernel_package"
 pytestmark = [
     pytest.mark.build,
     pytest.mark.mojo,
+    pytest.mark.slow,  # builds a package, with a compilation for the wheel alone
     pytest.mark.skipif(find_compiler(required=False) is None, reason="no Mojo compiler: pip install 'mojoview[mojo]'"),
     pytest.mark.skipif(missing_build_tool() is not None, reason="a build tool is missing"),
 ]

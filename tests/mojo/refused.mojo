@@ -21,3 +21,38 @@ def integers_as_floats(x: In[DType.int32]) abi("C") -> Float64:
 @export("two_dtypes")
 def two_dtypes(x: In[DType.float32], y: Out[DType.float64]) abi("C") -> Status:
     return apply[math.exp](x, y)
+
+
+@export("one_index")
+def one_index(x: In[DType.float64, 2]) abi("C") -> Status:
+    _ = x[0]
+    return OK
+
+
+@export("two_indices")
+def two_indices(x: In[DType.float32]) abi("C") -> Status:
+    _ = x[0, 0]
+    return OK
+
+
+@export("no_mask")
+def no_mask(x: In[DType.float64]) abi("C") -> Status:
+    _ = x.missing(0)
+    return OK
+
+
+@export("nine_dimensions")
+def nine_dimensions(x: In[DType.float64, 9]) abi("C") -> Status:
+    _ = len(x)
+    return OK
+
+
+@export("stride_of_three")
+def stride_of_three(x: In[DType.float64, 3]) abi("C") -> Status:
+    _ = x.stride(0)
+    return OK
+
+
+@export("never_true")
+def never_true() abi("C"):
+    comptime assert 1 == 2, "not in this world"

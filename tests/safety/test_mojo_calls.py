@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +17,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MOJOVIEW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield mv.load(Path(__file__).parent / "mojo" / "hostile.mojo")
+def hostile(compiled):
+    return compiled("hostile")
 
 
 @pytest.mark.unsanitized

@@ -2,7 +2,6 @@
 
 import subprocess
 import threading
-from pathlib import Path
 from subprocess import PIPE
 
 import numpy as np
@@ -12,8 +11,6 @@ from native import build, programs
 import mojoview as mv
 from mojoview.memory import errors
 from mojoview.sharing.segment import naming
-
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "state_reader.mojo"
 
 
 def reader(name: str, last: int, flavour: str = "plain") -> list[str]:
@@ -44,11 +41,9 @@ def test_c_refuses_what_is_no_state(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.mojo
-def test_a_mojo_kernel_reads_beside_a_writer():
+def test_a_mojo_kernel_reads_beside_a_writer(examples):
     """The example of the documentation, which has the orders of latch.h."""
-    if not EXAMPLE.exists():
-        pytest.skip("the documentation is not here")
-    newest = mv.load(EXAMPLE).newest
+    newest = examples.newest
     record, number = np.zeros(10, "u8"), np.zeros(1, "u8")
     with mv.State.create(None, [("words", "u8", 10)]) as state:
         memory = np.asarray(state.memory()).view("u8")

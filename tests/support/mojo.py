@@ -16,9 +16,10 @@ from mojoview.loading.mojo.compiler import find_compiler
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 SOURCES = HERE.parent / "mojo"
+EXAMPLES = REPOSITORY / "docs" / "examples"
 ABI_H = (REPOSITORY / "src/mojoview/memory/abi.h").read_text()
 # Compiled to one library: most of the time of a compilation is the same for any source.
-TOGETHER = ("typed", "statuses", "columns", "own_struct", "reduced", "importing")
+TOGETHER = ("typed", "statuses", "columns", "own_struct", "reduced", "importing", "vector_math")
 SKIPPED = pytest.StashKey[int]()
 
 
@@ -66,6 +67,17 @@ def compiled(mojo_cache):
         return modules[names]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def examples(mojo_cache):
+    """The kernels of the documentation's examples and of the demo, in one library."""
+    from mojoview.loading.mojo.loader import load
+
+    files = [EXAMPLES / f"{name}.mojo" for name in ("saxpy", "roots", "masked_mean", "library", "state_reader")]
+    if not EXAMPLES.is_dir():
+        pytest.skip("the documentation is not here")
+    return load([*files, Path(mv.__file__).parent / "cli" / "demo.mojo"])
 
 
 @pytest.fixture(scope="session")

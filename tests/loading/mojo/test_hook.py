@@ -548,6 +548,7 @@ def probe(a: Float64) abi("C") -> Status:
 
 
 @pytest.mark.mojo
+@pytest.mark.slow  # three compilations; test_minimal.py imports a Mojo file by the hook, too
 def test_real_kernels_that_import_each_other(mojo_cache, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     write(tmp_path, "realpk/__init__.py", "")

@@ -70,33 +70,6 @@ def test_all_errors_of_a_file_are_reported(compile_error):
     assert [(d.line, d.column) for d in error.diagnostics if d.severity == "error"] == [(2, 12), (6, 12)]
 
 
-MISUSE = {
-    "In[DType.float64, 2]": ("x[0]", "one index needs a 1-D array argument"),
-    "In[DType.float32]": ("x[0, 0]", "two indices need a 2-D array argument"),
-    "In[DType.float64]": ("x.missing(0)", "declare the argument In[dtype, masked=True] for arrays"),
-    "In[DType.float64, 9]": ("len(x)", "an array argument has 1 to 8 dimensions"),
-    "In[DType.float64, 3]": ("x.stride(0)", "use byte_stride"),
-}
-
-
-def test_failing_assertions_are_explained(compile_error):
-    """Misuse of typed arguments, and an assertion of the source itself, which comes with its note."""
-    functions = [
-        f'@export("f{k}")\ndef f{k}(x: {type_}) abi("C") -> Status:\n    _ = {use}\n    return OK\n\n\n'
-        for k, (type_, (use, _)) in enumerate(MISUSE.items())
-    ]
-    functions.append('@export("g")\ndef g() abi("C"):\n    comptime assert 1 == 2, "never true"\n')
-    text = HEADER + "".join(functions)
-    error = compile_error(text)
-    for _, words in MISUSE.values():
-        assert words in str(error)
-    line = text.splitlines().index('def g() abi("C"):') + 1
-    found = [(d.severity, d.line) for d in error.diagnostics if d.severity != "warning"]
-    assert ("error", line) in found
-    assert found[found.index(("error", line)) + 1] == ("note", line + 1)
-    assert "never true" in str(error)
-
-
 @pytest.mark.slow  # a compilation for one assertion
 def test_a_library_of_another_layout_does_not_compile(compile_error, tmp_path, monkeypatch):
     shutil.copytree(mv.get_mojo_include(), tmp_path / "include")
@@ -119,13 +92,6 @@ def test_a_file_without_exports_is_an_empty_module(mojo_cache, tmp_path):
 
 
 # ---- checked calls
-@pytest.fixture(scope="session")
-def examples(mojo_cache):
-    """The kernels of three examples of the documentation and of the demo, in one library."""
-    files = [EXAMPLES / f"{name}.mojo" for name in ("saxpy", "roots", "masked_mean")]
-    return mv.load([*files, Path(mv.__file__).parent / "cli" / "demo.mojo"])
-
-
 @pytest.mark.parametrize("take", [slice(None), slice(None, None, -1), slice(1, None, 3), slice(0, 0)])
 def test_saxpy_on_any_stride(examples, rng, take):
     x, y = rng.normal(size=1000)[take], rng.normal(size=1000)[take]
