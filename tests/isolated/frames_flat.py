@@ -1,8 +1,8 @@
 """Call the accessors' methods up to 1e5 times, successfully and not, and check that references, leases, pins and memory
 do not grow.
 
-Run as a script, with the share of the calls to make and the names of cases, since objects of other tests would disturb
-the counts.
+Run as a script, with the share of the calls to make and the names of cases (default: all), since objects of other
+tests would disturb the counts.
 """
 
 import gc
@@ -146,7 +146,10 @@ if ARROW is not None:
 
 
 def tracked():
-    """Count the collector's objects, except weak references: pandas drops those of dead pins about 500 at once."""
+    """Count the collector's objects since `main` froze the others, except weak references.
+
+    pandas drops those of dead pins about 500 at once.
+    """
     return sum(type(obj) is not ref for obj in gc.get_objects())
 
 
@@ -179,15 +182,15 @@ def check(name, share):
 
 
 def main(share, names):
+    gc.collect()
+    gc.freeze()  # the counts need not go through all of pandas
     for name in names:
         try:
             check(name, share)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from None
+        print(name)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--list":
-        print("\n".join(CASES))
-    else:
-        main(float(sys.argv[1]), sys.argv[2:])
+    main(float(sys.argv[1]), sys.argv[2:] or CASES)

@@ -1,5 +1,6 @@
 """Arguments of every wrong kind, handles closed under other threads: one exception of the tree, and no crash."""
 
+import sys
 import threading
 import time
 
@@ -135,8 +136,17 @@ USES = {
 }
 
 
+@pytest.fixture
+def quick_switches():
+    """Let threads take turns every 50 µs: more interleavings, and busy loops do not hold up the others for 5 ms."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
 @pytest.mark.parametrize("what", USES)
-def test_a_handle_that_another_thread_closes(what):
+def test_a_handle_that_another_thread_closes(what, quick_switches):
     """Whatever the moment: the call ends with a result or with one of these, and the process lives."""
     with mv.State.create(None, "f8") as writer, mv.Snapshot.create(None, 1000, "f8") as publisher:
         writer.publish()

@@ -7,62 +7,36 @@ function), "runtime" (a function of Mojo's runtime library), "killed" (by a sign
 it is compiled).
 """
 
-import hashlib
-import json
+# Only what each run needs: a test of the cache runs this hundreds of times.
 import os
-import shutil
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 LLVM = "define dso_local double @add(double noundef %0, double noundef %1) #0 {\n"
-FLOAT = {"convention": "imm", "type": "Float64"}
-DOC = {
-    "decl": {
-        "name": "fake",
-        "summary": "A file.",
-        "description": "",
-        "aliases": [],
-        "structs": [],
-        "functions": [
-            {
-                "name": "add",
-                "overloads": [
-                    {
-                        "args": [{"name": "a", **FLOAT}, {"name": "b", **FLOAT}],
-                        "parameters": [],
-                        "raises": False,
-                        "async": False,
-                        "returns": {"type": "Float64"},
-                        "summary": "Adds.",
-                        "description": "",
-                    }
-                ],
-            }
-        ],
-    }
-}
-REMARK = {
-    "kind": "error",
-    "message": "no such thing",
-    "diagnostic": {
-        "file": "f.mojo",
-        "text": "    é = x",
-        "location": {"line": 3, "column": 9},
-        "ranges": [],
-        "fixIts": [],
-    },
-}
+DOC = """{"decl": {
+  "name": "fake", "summary": "A file.", "description": "", "aliases": [], "structs": [],
+  "functions": [{"name": "add", "overloads": [{
+    "args": [
+      {"name": "a", "convention": "imm", "type": "Float64"},
+      {"name": "b", "convention": "imm", "type": "Float64"}
+    ],
+    "parameters": [], "raises": false, "async": false, "returns": {"type": "Float64"},
+    "summary": "Adds.", "description": ""
+  }]}]
+}}"""
+REMARK = """{"kind": "error", "message": "no such thing", "diagnostic": {
+  "file": "FILE", "text": "    é = x", "location": {"line": 3, "column": 9}, "ranges": [], "fixIts": []
+}}"""
 
 
 def main(command, *arguments):
-    mode, source = os.environ.get("FAKE_MODE", ""), next(Path(a) for a in arguments if a.endswith(".mojo"))
+    mode, source = os.environ.get("FAKE_MODE", ""), next(a for a in arguments if a.endswith(".mojo"))
     emit = arguments[arguments.index("--emit") + 1] if "--emit" in arguments else command
     with open(os.environ["FAKE_LOG"], "a") as log:
         log.write(f"{emit} {os.getpid()}\n")
     if mode == "hang":
+        import subprocess
+
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         with open(os.environ["FAKE_LOG"], "a") as log:
             log.write(f"child {child.pid}\n")
@@ -70,23 +44,24 @@ def main(command, *arguments):
     if mode == "slow":
         time.sleep(1)
     if mode == "touch" and emit == "shared-lib":
-        source.write_text(source.read_text() + f"# {time.monotonic_ns()}\n")
+        with open(source, "a") as file:
+            file.write(f"# {time.monotonic_ns()}\n")
     if mode.startswith("refuse"):
-        if mode == "refuse here":
-            REMARK["diagnostic"]["file"] = str(source)
-        sys.stderr.write(f"Some other line\n{json.dumps(REMARK)}\n")
+        remark = REMARK.replace("\n", "").replace("FILE", source if mode == "refuse here" else "f.mojo")
+        sys.stderr.write(f"Some other line\n{remark}\n")
         return 1
     if mode == "killed" and emit != "doc":
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), 9)
     if mode == "die":
         sys.stderr.write("Segmentation fault (core dumped)\n")
         return -11
     if command == "doc":
-        print("{" if mode == "garble" else json.dumps(DOC))
+        print("{" if mode == "garble" else DOC)
         return 0
-    target = Path(arguments[arguments.index("-o") + 1])
+    target = arguments[arguments.index("-o") + 1]
     if emit == "llvm":
-        target.write_text(LLVM)
+        with open(target, "w") as file:
+            file.write(LLVM)
         return 0
     missing = {"needs": "nowhere", "runtime": "KGEN_CompilerRT_nowhere"}.get(mode)
     code = (
@@ -98,16 +73,23 @@ def main(command, *arguments):
 
 def compile_once(code, kind, target):
     """Compile C code to a file, or copy the result of an earlier compilation."""
+    import hashlib
+
     command = [os.environ.get("CC", "cc"), kind, "-fPIC"]
     name = hashlib.sha256(repr((command, code)).encode()).hexdigest()
-    known = Path(os.environ["FAKE_LIBRARIES"]) / name
-    if not known.exists():
-        source, fresh = target.with_suffix(".c"), known.with_name(f"{name}.{os.getpid()}")
-        source.write_text(code)
+    known = os.path.join(os.environ["FAKE_LIBRARIES"], name)
+    if not os.path.exists(known):
+        import subprocess
+
+        source, fresh = f"{target}.c", f"{known}.{os.getpid()}"
+        with open(source, "w") as file:
+            file.write(code)
         if failed := subprocess.call([*command, source, "-o", fresh]):
             return failed
-        fresh.rename(known)
-    shutil.copy(known, target)
+        os.rename(fresh, known)
+    with open(known, "rb") as file, open(target, "wb") as copy:
+        copy.write(file.read())
+    os.chmod(target, 0o755)
     return 0
 
 
