@@ -21,15 +21,47 @@ settings.register_profile("mojoview", deadline=None, max_examples=60, suppress_h
 settings.load_profile("mojoview")
 
 SMOKE = ("test_house.py", "test_minimal.py")
+# The files that take more than a few seconds, the longest first: of two processes none then ends with a long one.
+LONGEST = (
+    "test_mojo_reductions.py",
+    "test_ring_native.py",
+    "test_load_mojo.py",
+    "test_latch.py",
+    "test_reductions.py",
+    "test_load_forms.py",
+    "test_load_processes.py",
+    "test_minimal.py",
+    "test_native.py",
+    "test_arrays.py",
+    "test_mojo_page.py",
+    "test_state.py",
+    "test_snapshot.py",
+    "test_workers.py",
+    "test_ring_model.py",
+    "test_slots.py",
+    "test_cache_limit.py",
+    "test_segments.py",
+    "test_aot.py",
+    "test_load_cache.py",
+    "test_examples.py",
+    "test_threads.py",
+    "test_ring_command.py",
+    "test_hostile.py",
+)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     heed_interrupts()
+    if hasattr(config.option, "loadscopereorder"):  # pytest-xdist: files in our order, not by their number of tests
+        config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the smoke tests; skip the slow ones in a plain run: `pytest -m slow` or MOJOVIEW_LONG=1 runs them."""
+    """Mark the smoke tests; skip the slow ones in a plain run: `pytest -m slow` or MOJOVIEW_LONG=1 runs them.
+
+    Long files come first.
+    """
     slow = os.environ.get("MOJOVIEW_LONG") or "slow" in config.getoption("markexpr")
     for item in items:
         if item.path.name in SMOKE and not any(item.get_closest_marker(name) for name in ("build", "mojo")):
@@ -38,6 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=left_out)
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(scope="module", autouse=True)
