@@ -215,6 +215,50 @@ static void test_unblock(void) {
         die_at(step, 0), die_at(step, 1);
 }
 
+/* Numbers that jump between intact frames: one break, with what was expected there, and every frame is delivered. */
+static void jump(int mode, uint64_t by, int allowed) {
+    const uint64_t capacity = 8192;
+    void *memory = new_ring(capacity, 0, 0);
+    mv_ring w = open_ring(memory, capacity, mode, 1), r = open_ring(memory, capacity, mode, 1);
+    uint8_t message[64] = {7}, out[64];
+    uint64_t seq, third = 0;
+    mv_ring_frame f;
+    int got = 0, breaks = 0, rc;
+    CHECK((mode == MV_RING_SPSC   ? mv_spsc_produce(&w)
+           : mode == MV_RING_MPSC ? mv_mpsc_acquire_slot(&w, 5, 1)
+                                  : mv_lossy_produce(&w)) == 0);
+    CHECK((mode == MV_RING_SPSC   ? mv_spsc_consume(&r)
+           : mode == MV_RING_MPSC ? mv_mpsc_consume(&r)
+                                  : mv_lossy_attach(&r, 0)) == 0);
+    r.gaps_allowed = allowed;
+    for (int k = 0; k < 5; k++) {
+        if (k == 2)
+            w.next_seq += by, third = mv_atomic_load(&w.ctl->tail, memory_order_relaxed);
+        CHECK(mv_ring_send(&w, message, sizeof message, MV_FRAME_DATA, &seq) == MV_RING_OK);
+    }
+    while ((rc = mode < MV_RING_BROADCAST ? mv_ring_peek(&r, &f, 1, 1) : mv_lossy_next(&r, out, sizeof out, &f)) !=
+           MV_RING_EMPTY) {
+        if (rc == MV_RING_BROKEN) {
+            CHECK(r.broken.reason == MV_BREAK_SEQUENCE && got == 2 && r.broken.pos == third);
+            CHECK(r.broken.seq_known && r.broken.seq == 2);
+            breaks++;
+            continue;
+        }
+        CHECK(rc == (mode < MV_RING_BROADCAST ? 1 : MV_RING_OK));
+        CHECK(f.seq == (uint64_t)got + (got < 2 ? 0 : by));
+        got++;
+    }
+    int forward = by < UINT64_C(1) << 63;
+    CHECK(got == 5 && breaks == (by != 0 && !(allowed && forward)) && r.lost == (forward ? by : 0));
+    free(memory);
+}
+static void test_sequence(void) {
+    const uint64_t jumps[] = {0, 1, 3, UINT64_C(1) << 40, (uint64_t)0 - 1, (uint64_t)0 - 2};
+    for (int mode = MV_RING_SPSC; mode <= MV_RING_RECORDER; mode++)
+        for (int k = 0; k < 6; k++)
+            jump(mode, jumps[k], 0), jump(mode, jumps[k], 1);
+}
+
 /* One byte of a ring is changed: no frame passes that is not as it was written, and the counts say how many are
    missing. */
 static void test_flip(void) {
@@ -471,6 +515,8 @@ int main(int argc, char **argv) {
         test_unblock();
     else if (!strcmp(name, "lapped"))
         test_lapped();
+    else if (!strcmp(name, "sequence"))
+        test_sequence();
     else if (!strcmp(name, "flip"))
         test_flip();
     else if (!strcmp(name, "hostile"))

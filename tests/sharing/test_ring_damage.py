@@ -287,6 +287,59 @@ def test_damage_raises_once_and_reading_goes_on():
         assert bytes(ring.read(10, 0)[0]) == bytes([2] * 64)
 
 
+def crc32c(data: bytes) -> int:
+    """Compute the Castagnoli CRC bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def renumber(ring, at, by):
+    """Add to the sequence number of the frame at a position, and forge the header's checksum."""
+    memory = ring.segment.view(4096 + 12288, (4096,), "u1", writable=True)
+    header = np.asarray(memory)[at : at + 32]
+    header[8:16].view("u8")[0] += by
+    checked = header[:24].tobytes() + int(header[24:28].view("u4")[0]).to_bytes(8, "little") + at.to_bytes(8, "little")
+    header[28:32].view("u4")[0] = crc32c(checked)
+    del header
+    memory.release()
+
+
+@pytest.mark.parametrize("by", [0, 1, 3])
+@pytest.mark.parametrize("way", ["read", "read_into", "read_many"])
+@pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast", "recorder"])
+def test_a_forged_gap_is_reported_once(mode, way, by, tmp_path):
+    """Intact frames whose numbers jump: all are delivered, and one break says what was expected.
+
+    A recording may have gaps: those of the recorded stream. They are only counted.
+    """
+    target = tmp_path / "r" if mode == "recorder" else None
+    with Ring.create(target, 4096, mode, crc=True, broken="skip", start="oldest") as ring:
+        for number in range(6):
+            ring.write(bytes([number] * 64))
+        for number in range(2, 6):
+            renumber(ring, number * 128, by)
+        assert [int(number) for number in read_all(ring, way)] == list(range(6))
+        expected = [(2 * 128, 2, "sequence gap")] if by and mode != "recorder" else []
+        assert [(broken.position, broken.seq, broken.reason) for broken in ring.broken] == expected
+        assert (ring.stats()["broken"], ring.lost) == (len(expected), by)
+
+
+def test_a_forged_gap_raises_once_and_reading_goes_on():
+    with Ring.create(None, 4096) as ring:
+        for number in range(3):
+            ring.write(bytes([number] * 64))
+        renumber(ring, 128, 5)
+        renumber(ring, 256, 5)
+        assert len(ring.read(10, 0)) == 1
+        with pytest.raises(errors.BrokenFrame, match="frame 1 at position 128 is damaged: sequence gap"):
+            ring.read(10, 0)
+        assert [frame.seq for frame in ring.read(10, 0)] == [6, 7]
+
+
 @pytest.mark.parametrize("mode", ["spsc", "mpsc", "broadcast"])
 def test_no_content_crashes_a_reader(mode):
     rng = np.random.default_rng(5)

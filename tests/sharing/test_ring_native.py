@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 from native.build import NATIVE, PACKAGE, Fault, changed_copy, faulty_copy
 
-ONE_THREAD = ["crc", "wrap", "unblock", "lapped", "flip", "hostile"]  # ThreadSanitizer has nothing to find in them
+ONE_THREAD = [
+    "crc",
+    "wrap",
+    "unblock",
+    "sequence",
+    "lapped",
+    "flip",
+    "hostile",
+]  # ThreadSanitizer has nothing to find in them
 THREADS = ["spsc", "mpsc", "broadcast"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
 TESTS = [*(("memory", name) for name in ONE_THREAD + THREADS), *(("threads", name) for name in THREADS)]
