@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import mojoview as mv
+from mojoview.cli.main import main
 from mojoview.memory._lease import live_leases
 
 MOJO = """
@@ -334,3 +335,11 @@ def test_shared_frames():
     frame = pd.DataFrame({"price": [1.5, 2.5], "city": pd.Categorical(["Rome", "Oslo"])})
     with frame.mojo.share("prices"), mv.attach("prices") as reader:
         pd.testing.assert_frame_equal(reader.read(), frame)
+
+
+def test_commands(capsys):
+    assert main(["cache", "info"]) == 0
+    assert "entries" in capsys.readouterr().out
+    with mv.Ring.create("listed"):
+        assert main(["shm", "list"]) == 0
+    assert "listed" in capsys.readouterr().out
