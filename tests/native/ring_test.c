@@ -413,6 +413,25 @@ static void *produce(void *argument) {
     }
     return NULL;
 }
+static void *produce_small(void *argument) {
+    job *j = argument;
+    mv_ring w = open_ring(j->memory, j->capacity, j->mode, 1);
+    uint8_t payload[32];
+    uint64_t seq;
+    CHECK((w.mode == MV_RING_SPSC ? mv_spsc_produce(&w) : mv_mpsc_acquire_slot(&w, j->slot, 1)) == 0);
+    for (uint64_t k = 0; k < j->count;) {
+        uint64_t n = k % (sizeof payload + 1);
+        fill(payload, n, k);
+        int rc = mv_ring_put(&w, payload, n, MV_FRAME_DATA, MV_FLAG_WHOLE, 0, &seq);
+        if (rc == MV_RING_FULL) {
+            sched_yield();
+            continue;
+        }
+        CHECK(rc == MV_RING_OK && seq == k++);
+        mv_ring_publish(&w);
+    }
+    return NULL;
+}
 static void *observe(void *argument) {
     job *j = argument;
     mv_ring r = open_ring(j->memory, j->capacity, j->mode, 1);
@@ -434,6 +453,76 @@ static void *observe(void *argument) {
     }
     CHECK(got + r.lost + crc_broken == j->count); /* exactly what was missed */
     return (void *)(uintptr_t)got;
+}
+/* An observer of a lossless ring beside its producers and its consumer: whole frames in the order of each producer, or
+   frames that it missed; never a damaged one. Small frames, so that the ring laps as often as possible. */
+static _Atomic int observed_end;
+static void *observe_lossless(void *argument) {
+    job *j = argument;
+    mv_ring r = open_ring(j->memory, j->capacity, j->mode, 1);
+    uint8_t out[4096];
+    mv_ring_frame f;
+    uint64_t got = 0, next[MV_RING_SLOTS] = {0};
+    CHECK(mv_lossy_attach(&r, 1) == MV_RING_OK);
+    for (int last = 0; !last;) {
+        last = atomic_load(&observed_end);
+        for (int rc; (rc = mv_lossy_next(&r, out, sizeof out, &f)) != MV_RING_EMPTY;) {
+            if (rc == MV_RING_LAPPED)
+                continue;
+            if (rc != MV_RING_OK)
+                fprintf(stderr, "frame at %llu: reason %d\n", (unsigned long long)r.broken.pos, r.broken.reason);
+            CHECK(rc == MV_RING_OK && filled(out, f.length, f.seq));
+            unsigned source = mv_source_slot(&r, &f);
+            CHECK(f.seq >= next[source]);
+            next[source] = f.seq + 1;
+            got++;
+        }
+        sched_yield();
+    }
+    uint64_t seen = 0;
+    for (int k = 0; k < MV_RING_SLOTS; k++)
+        seen += next[k];
+    CHECK(got + r.lost <= seen); /* what was missed before the first frame of a source has no number */
+    return (void *)(uintptr_t)got;
+}
+static void test_observed(int mode, int producers) {
+    const uint64_t capacity = 4096;
+    void *memory = new_ring(capacity, (uint64_t)0 - 8192, 0), *observed = NULL;
+    uint64_t count = 20000 * scale, got = 0, all = 0;
+    pthread_t thread[4], observer[2];
+    job jobs[4], watching = {memory, capacity, count, mode, -1};
+    atomic_store(&observed_end, 0);
+    for (int k = 0; k < 2; k++)
+        CHECK(pthread_create(&observer[k], NULL, observe_lossless, &watching) == 0);
+    for (int k = 0; k < producers; k++) {
+        jobs[k] = (job){memory, capacity, count, mode, k * 7};
+        CHECK(pthread_create(&thread[k], NULL, produce_small, &jobs[k]) == 0);
+    }
+    mv_ring r = open_ring(memory, capacity, mode, 1);
+    CHECK((mode == MV_RING_SPSC ? mv_spsc_consume(&r) : mv_mpsc_consume(&r)) == 0);
+    while (got < count * (uint64_t)producers) {
+        mv_ring_frame frames[16];
+        int n = mv_ring_peek(&r, frames, 16, 1);
+        if (n == MV_RING_EMPTY || n == MV_RING_GAP) {
+            sched_yield();
+            continue;
+        }
+        CHECK(n > 0);
+        got += (uint64_t)n;
+        if (r.pos - r.released > capacity / 2) /* the rest stays for observers; every frame takes one line */
+            mv_ring_release(&r, r.pos - capacity / 2);
+    }
+    mv_ring_release(&r, r.pos);
+    for (int k = 0; k < producers; k++)
+        CHECK(pthread_join(thread[k], NULL) == 0);
+    atomic_store(&observed_end, 1);
+    for (int k = 0; k < 2; k++) {
+        CHECK(pthread_join(observer[k], &observed) == 0);
+        all += (uintptr_t)observed;
+    }
+    CHECK(all > 0);
+    printf("written %llu observed %llu broken 0\n", (unsigned long long)got, (unsigned long long)all);
+    free(memory);
 }
 static void test_threads(int mode, int producers) {
     const uint64_t capacity = 16384;
@@ -513,6 +602,10 @@ int main(int argc, char **argv) {
         test_wrap();
     else if (!strcmp(name, "unblock"))
         test_unblock();
+    else if (!strcmp(name, "observed-spsc"))
+        test_observed(MV_RING_SPSC, 1);
+    else if (!strcmp(name, "observed-mpsc"))
+        test_observed(MV_RING_MPSC, 2);
     else if (!strcmp(name, "lapped"))
         test_lapped();
     else if (!strcmp(name, "sequence"))

@@ -21,8 +21,10 @@ ONE_THREAD = [
     "hostile",
 ]  # ThreadSanitizer has nothing to find in them
 THREADS = ["spsc", "mpsc", "broadcast"]
+# An observer copies payloads that a producer may be overwriting, and discards them: for ThreadSanitizer that is a race.
+OBSERVERS = ["observed-spsc", "observed-mpsc"]
 SANITIZERS = {"memory": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "threads": ["-fsanitize=thread"]}
-TESTS = [*(("memory", name) for name in ONE_THREAD + THREADS), *(("threads", name) for name in THREADS)]
+TESTS = [*(("memory", name) for name in ONE_THREAD + THREADS + OBSERVERS), *(("threads", name) for name in THREADS)]
 # Header, access to weaken, test to run, text around the access where it is not the only one of its kind.
 WEAKENED = {
     "tail": ("spsc.h", "mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release)", "spsc", ""),
@@ -100,7 +102,16 @@ def test_core_under_sanitizers(programs, sanitizer, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "scale"), [("flip", 167), ("hostile", 20), ("spsc", 20), ("mpsc", 10), ("broadcast", 20)]
+    ("name", "scale"),
+    [
+        ("flip", 167),
+        ("hostile", 20),
+        ("spsc", 20),
+        ("mpsc", 10),
+        ("broadcast", 20),
+        ("observed-spsc", 100),
+        ("observed-mpsc", 100),
+    ],
 )
 def test_core_for_long(tmp_path, name, scale):
     """Run more rounds, among them 4 x 250,500 flipped bytes: each that belongs to a frame is found once."""

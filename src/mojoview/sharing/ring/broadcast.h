@@ -6,7 +6,11 @@
               overwritten while they were copied, and are discarded
 
    The fences pair: a reader that copied a word of a later lap sees the claim that came before it. Views in place would
-   not be safe, so readers copy. Missed frames are gaps in the sequence numbers, so their count is exact. */
+   not be safe, so readers copy. Missed frames are gaps in the sequence numbers, so their count is exact.
+
+   The floor of a lossless ring is what its consumer has released (SPSC: `head`; MPSC: `consumed`, stored before the
+   words are zeroed); its producers have a release fence between their load of `head` and the bytes that they write. A
+   frame of an MPSC ring is judged by one acquire load of its commit word: the rest of the header is read after it. */
 #ifndef MOJOVIEW_RING_BROADCAST_H
 #define MOJOVIEW_RING_BROADCAST_H
 
@@ -74,13 +78,23 @@ static inline void mv_lossy_publish(mv_ring *r) {
     mv_atomic_store(&r->ctl->tail, r->tail, memory_order_release);
 }
 
-static inline int mv_lossy_available(mv_ring *r) { return mv_lossy_tail(r) == r->pos ? MV_RING_EMPTY : MV_RING_OK; }
+/* Return whether there is something to read. MPSC: a claim that is not committed is nothing yet. RLX: a hint. */
+static inline int mv_lossy_available(mv_ring *r) {
+    if (mv_lossy_tail(r) == r->pos)
+        return MV_RING_EMPTY;
+    if (r->mode == MV_RING_MPSC && !mv_mpsc_committed(mv_atomic_load(mv_word_at(r, r->pos), memory_order_relaxed)))
+        return mv_lossy_torn(r, r->pos) ? MV_RING_OK : MV_RING_EMPTY;
+    return MV_RING_OK;
+}
 
-/* Read the header at `pos`: return 0 if it is valid, MV_RING_LAPPED, or the fault. */
+/* Read the header at `pos`: return 0 if it is valid, MV_RING_LAPPED, MV_RING_GAP (MPSC: not committed), or the fault.
+   ACQ: with a commit word comes the rest of its header. The word is not looked at twice. */
 static inline int mv_lossy_header(mv_ring *r, uint64_t pos, uint64_t limit, mv_ring_frame *f) {
     mv_ring_header h;
-    mv_copy_from_shared((uint8_t *)&h, r->data + (pos & r->mask), sizeof h);
-    int fault = mv_validate_header(r, &h, pos, limit, f);
+    h.word = mv_atomic_load(mv_word_at(r, pos), memory_order_acquire);
+    mv_copy_from_shared((uint8_t *)&h + 8, r->data + (pos & r->mask) + 8, sizeof h - 8);
+    int fault =
+        r->mode == MV_RING_MPSC && !mv_mpsc_committed(h.word) ? MV_RING_GAP : mv_validate_header(r, &h, pos, limit, f);
     return mv_lossy_torn(r, pos) ? MV_RING_LAPPED : fault;
 }
 
@@ -100,7 +114,20 @@ static inline uint64_t mv_lossy_find(mv_ring *r, uint64_t from, uint64_t tail) {
    later tail could be skipped without a frame after them to show the gap. */
 static inline void mv_lossy_jump(mv_ring *r, uint64_t from, uint64_t tail) {
     r->pos = mv_lossy_find(r, from, tail);
-    r->gap_expected = 1;
+    r->gap_expected = ~UINT64_C(0);
+    r->resyncs++;
+}
+
+/* After a lap: continue in the middle of the ring, or at the floor of a lossless one, where a frame begins, which may
+   not be committed yet. */
+static inline void mv_lossy_catch_up(mv_ring *r, uint64_t tail) {
+    if (r->mode >= MV_RING_BROADCAST) {
+        mv_lossy_jump(r, tail - r->capacity / 2, tail);
+        return;
+    }
+    uint64_t floor = mv_lossy_floor(r) & ~(uint64_t)(MV_RING_LINE - 1);
+    r->pos = tail - floor > r->capacity ? tail : floor;
+    r->gap_expected = ~UINT64_C(0);
     r->resyncs++;
 }
 
@@ -120,6 +147,8 @@ static inline int mv_lossy_attach(mv_ring *r, int oldest) {
         r->pos = mv_lossy_oldest(r);
         if (r->pos == mv_ring_start(r) && r->mode >= MV_RING_BROADCAST)
             mv_expect_from_start(r); /* also if the first frame is damaged */
+        else if (r->mode == MV_RING_MPSC)
+            r->pos &= ~(uint64_t)(MV_RING_LINE - 1);
         else
             r->pos = mv_lossy_find(r, r->pos, mv_lossy_tail(r));
         return MV_RING_OK;
@@ -143,14 +172,10 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
         if (tail == r->pos)
             return MV_RING_EMPTY;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, f);
-        if (r->mode == MV_RING_MPSC && fault > 0) {
-            int32_t length = (int32_t)(uint32_t)mv_atomic_load((const _Atomic uint64_t *)(r->data + (r->pos & r->mask)),
-                                                               memory_order_relaxed);
-            if (length <= 0)
-                return MV_RING_EMPTY; /* not committed; RLX: a hint */
-        }
+        if (fault == MV_RING_GAP)
+            return MV_RING_EMPTY;
         if (fault == MV_RING_LAPPED) {
-            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2, tail);
+            mv_lossy_catch_up(r, tail);
             return MV_RING_LAPPED;
         }
         uint64_t here = r->pos;
@@ -169,7 +194,7 @@ static inline int mv_lossy_next(mv_ring *r, uint8_t *dst, uint64_t room, mv_ring
             return MV_RING_SHORT_BUFFER;
         mv_copy_from_shared(dst, f->payload, f->length);
         if (mv_lossy_torn(r, here)) {
-            mv_lossy_jump(r, r->mode < MV_RING_BROADCAST ? mv_lossy_floor(r) : tail - r->capacity / 2, tail);
+            mv_lossy_catch_up(r, tail);
             return MV_RING_LAPPED;
         }
         f->payload = dst;
@@ -192,6 +217,8 @@ static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
         if (tail == r->pos)
             break;
         int fault = tail - r->pos > r->capacity ? MV_RING_LAPPED : mv_lossy_header(r, r->pos, tail - r->pos, &f);
+        if (fault == MV_RING_GAP)
+            break;
         if (fault) {
             mv_lossy_jump(r, fault == MV_RING_LAPPED ? mv_lossy_oldest(r) : r->pos + MV_RING_LINE, tail);
             continue;
@@ -202,7 +229,7 @@ static inline int mv_lossy_seek(mv_ring *r, uint64_t seq) {
     }
     r->expected_valid = r->mode != MV_RING_MPSC; /* frames from `seq` up to the first available one count as lost */
     r->expected[0] = seq;
-    r->gap_expected = 1;
+    r->gap_expected = ~UINT64_C(0);
     return MV_RING_OK;
 }
 

@@ -138,7 +138,7 @@ typedef struct { /* handle of one process, in its private memory */
     uint64_t expected[MV_RING_SLOTS];
     uint64_t expected_valid; /* bit s: expected[s] is valid */
     int gaps_allowed;        /* a recording keeps the gaps of the recorded stream */
-    int gap_expected;        /* after a break or a lap a gap in the numbers is counted, not reported */
+    uint64_t gap_expected;   /* bit s: after a break or a lap a gap in the numbers of s is counted, not reported */
     mv_ring_break broken;
     uint64_t gap_end; /* MPSC: end of the unwritten gap at `pos` */
     uint64_t lost, resyncs;
@@ -220,6 +220,12 @@ static inline int mv_validate_header(const mv_ring *r, const mv_ring_header *h, 
     return MV_BREAK_NONE;
 }
 
+/* MPSC: the header word at `pos`, which is also the commit word. */
+static inline _Atomic uint64_t *mv_word_at(const mv_ring *r, uint64_t pos) {
+    return (_Atomic uint64_t *)(r->data + (pos & r->mask));
+}
+static inline int mv_mpsc_committed(uint64_t word) { return (int32_t)(uint32_t)word > 0; }
+
 static inline unsigned mv_source_slot(const mv_ring *r, const mv_ring_frame *f) {
     return r->mode == MV_RING_MPSC ? f->source & 63u : 0;
 }
@@ -228,16 +234,16 @@ static inline unsigned mv_source_slot(const mv_ring *r, const mv_ring_frame *f) 
    explains it. In a recording a gap forward belongs to the recorded stream. A number that goes back is not counted. */
 static inline int mv_check_sequence(mv_ring *r, const mv_ring_frame *f) {
     unsigned s = mv_source_slot(r, f);
-    uint64_t gap = r->expected_valid >> s & 1 ? f->seq - r->expected[s] : 0;
+    uint64_t bit = UINT64_C(1) << s, gap = r->expected_valid & bit ? f->seq - r->expected[s] : 0;
     int forward = gap < UINT64_C(1) << 63;
-    if (gap && !r->gap_expected && !(r->gaps_allowed && forward)) {
-        r->gap_expected = 1;
+    if (gap && !(r->gap_expected & bit) && !(r->gaps_allowed && forward)) {
+        r->gap_expected |= bit;
         return MV_BREAK_SEQUENCE;
     }
     if (forward)
         r->lost += gap;
-    r->gap_expected = 0;
-    r->expected_valid |= UINT64_C(1) << s;
+    r->gap_expected &= ~bit;
+    r->expected_valid |= bit;
     r->expected[s] = f->seq + 1;
     return MV_BREAK_NONE;
 }
@@ -297,7 +303,7 @@ static inline uint64_t mv_resync(mv_ring *r) {
         if (r->mode == MV_RING_MPSC && (int32_t)(uint32_t)h.word < 0 && h.check == mv_header_check(&h, q))
             break;
     } while (mv_validate_header(r, &h, q, r->tail_cache - q, &f));
-    r->gap_expected = 1;
+    r->gap_expected = ~UINT64_C(0); /* frames of any source may be among the damaged bytes */
     r->resyncs++;
     return q;
 }

@@ -19,10 +19,6 @@
 
 #include "layout.h"
 
-static inline _Atomic uint64_t *mv_word_at(const mv_ring *r, uint64_t pos) {
-    return (_Atomic uint64_t *)(r->data + (pos & r->mask));
-}
-
 /* Store the header, its first word last. REL: the frame is complete when the word is visible. */
 static inline void mv_mpsc_seal(mv_ring *r, uint64_t pos, mv_ring_header *h) {
     h->check = mv_header_check(h, pos);
@@ -53,6 +49,8 @@ static inline int mv_mpsc_claim(mv_ring *r, uint64_t n, int type, int flags, uin
     for (;;) {
         uint64_t head =
             mv_atomic_load(&r->ctl->head, memory_order_acquire); /* the bytes were read and zeroed before we write */
+        atomic_thread_fence(
+            memory_order_release); /* an observer that copies a byte of ours sees that they were consumed */
         pad = mv_padding(r, tail, rec);
         if (tail - head > r->capacity || tail + pad + rec - head > r->capacity) {
             uint64_t seen = tail;
@@ -130,8 +128,6 @@ static inline int mv_mpsc_consume(mv_ring *r) {
     mv_expect_from_start(r);
     return MV_RING_OK;
 }
-
-static inline int mv_mpsc_committed(uint64_t word) { return (int32_t)(uint32_t)word > 0; }
 
 /* Return whether there is a frame to read. RLX: hints. In a full ring the word at `tail` belongs to the oldest
    frame. */

@@ -138,10 +138,11 @@ static inline int64_t mv_ring_take_many(mv_ring *r, uint8_t *dst, int64_t count,
     while (done < count) {
         mv_ring_frame frames[32];
         int want = count - done < 32 ? (int)(count - done) : 32;
+        uint64_t gap_expected = r->gap_expected;
         rc = mv_ring_peek(r, frames, want, 0);
         if (rc == MV_RING_BROKEN && done) { /* return the valid frames first: the next call reports the break */
             r->pos = r->broken.pos;
-            r->gap_expected = 0;
+            r->gap_expected = gap_expected;
             if (r->broken.reason != MV_BREAK_SEQUENCE)
                 r->resyncs--;
         }

@@ -19,6 +19,7 @@ static inline int mv_spsc_room(mv_ring *r, uint64_t need) {
     uint64_t head = mv_atomic_load(&r->ctl->head, memory_order_acquire);
     if (r->tail - head > r->capacity)
         return MV_RING_CORRUPT;
+    atomic_thread_fence(memory_order_release); /* an observer that copies a byte of ours sees this `head` */
     r->head_cache = head;
     return r->tail + need - head <= r->capacity ? MV_RING_OK : MV_RING_FULL;
 }
@@ -65,6 +66,7 @@ static inline void mv_spsc_publish(mv_ring *r) {
 static inline int mv_spsc_produce(mv_ring *r) {
     int rc = mv_read_tail_record(r, &r->tail, &r->next_seq, &r->bytes);
     r->head_cache = mv_atomic_load(&r->ctl->head, memory_order_acquire); /* as in mv_spsc_room */
+    atomic_thread_fence(memory_order_release);
     return rc                                                                        ? rc
            : (r->tail & (MV_RING_LINE - 1)) || r->tail - r->head_cache > r->capacity ? MV_RING_CORRUPT
                                                                                      : MV_RING_OK;
