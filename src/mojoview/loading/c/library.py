@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mojoview.calls.signature import Signature
-from mojoview.loading.c.declaration import Header, read_declaration, read_header
+from mojoview.loading.c.declaration import read_declaration, read_header
+from mojoview.loading.c.declared import Header
 from mojoview.loading.c.prototypes import Sizes, check_sizes, to_signature
 from mojoview.loading.description import read_description
 from mojoview.loading.dlopen import is_function, open_library
@@ -29,7 +30,7 @@ def load_library(
 ) -> KernelModule:
     """load_library(path, declarations=None, *, sizes=None)
 
-    Load functions of a shared library as kernels: calls check their arguments; no compiler is needed.
+    Load functions of a shared library as kernels: calls check their arguments.
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ def load_library(
     declarations : str, path-like or mapping, optional
         C declarations as text, separated by semicolons; a header file, as a `Path`; or a table
         ``{"dot": "double dot(size_t n, const double *x, const double *y)"}``, whose values may also be
-        ``("double", "size_t n", "const double *x", "const double *y")`` or a `Signature`. By default, the signature
+        ``("double", "size_t n", "const double *x", "const double *y")`` or a `Signature`. Directives of the
+        preprocessor need a C compiler. By default, the signature
         file that ``python -m mojoview compile`` has written beside the library.
     sizes : mapping of str, optional
         Arguments that are sizes of arrays: ``{"count": "x"}``, ``{"rows": "image.shape[0]", "n": ("x", "y")}``; None
@@ -127,7 +129,8 @@ def _signatures(declarations: Declarations, sizes: Sizes | None) -> tuple[dict[s
     elif isinstance(declarations, str):
         header = read_header(declarations)
     elif isinstance(declarations, os.PathLike):
-        header = read_header(_header_text(_path(declarations, "declarations")), tolerant=True)
+        path = _path(declarations, "declarations")
+        header = read_header(_header_text(path), tolerant=True, directory=os.path.dirname(os.path.abspath(path)))
     else:
         raise ArgumentError(
             "load_library(): declarations: expected C declarations, a header file or a mapping,"

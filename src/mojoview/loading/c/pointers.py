@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from mojoview.calls._kernel import Kernel
-from mojoview.loading.c.declaration import Argument, Declaration, read_declaration
+from mojoview.loading.c.declaration import read_declaration
+from mojoview.loading.c.declared import Argument, Declaration
 from mojoview.loading.c.prototypes import Sizes, check_sizes, to_signature
 from mojoview.memory.errors import ArgumentError, DeclarationError
 

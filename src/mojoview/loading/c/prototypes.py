@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from mojoview.calls.signature import Param, Signature, Size
 from mojoview.calls.sizes import INTEGERS
-from mojoview.loading.c.declaration import Argument, Declaration
+from mojoview.loading.c.declared import Argument, Declaration
 from mojoview.memory.errors import ArgumentError, DeclarationError
 
 __all__ = ["Sizes", "check_sizes", "to_signature"]
