@@ -10,7 +10,8 @@
 
    The floor of a lossless ring is what its consumer has released (SPSC: `head`; MPSC: `consumed`, stored before the
    words are zeroed); its producers have a release fence between their load of `head` and the bytes that they write. A
-   frame of an MPSC ring is judged by one acquire load of its commit word: the rest of the header is read after it. */
+   frame of an MPSC ring is complete if one acquire load of its commit word says so; the rest of the header is read
+   after it. */
 #ifndef MOJOVIEW_RING_BROADCAST_H
 #define MOJOVIEW_RING_BROADCAST_H
 
