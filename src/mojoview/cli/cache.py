@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from mojoview.cli.report import add_json_option, print_result, table
+from mojoview.cli.report import add_json_option, date, print_result, table
 from mojoview.loading.mojo.cache import (
     IMPORTS,
     LIBRARY,
@@ -77,7 +76,7 @@ def _row(store: Cache, entry: Entry) -> dict[str, Any]:
         "key": entry.key,
         "kernels": sorted(exports.kernels) if exports else None,
         "bytes": entry.bytes,
-        "used": datetime.datetime.fromtimestamp(entry.used).isoformat(" ", "seconds"),
+        "used": date(entry.used),
     }
 
 

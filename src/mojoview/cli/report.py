@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json as json_module
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["add_json_option", "print_result", "table"]
+__all__ = ["add_json_option", "date", "print_result", "table"]
 
 
 def add_json_option(*parsers: argparse.ArgumentParser) -> None:
@@ -36,3 +37,11 @@ def table(rows: Sequence[Sequence[str]], *, figures: bool = False, indent: str =
         ]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)
+
+
+def date(seconds: float) -> str:
+    """Return a time since 1970 as text; a damaged file may have one that no calendar has."""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
+    except (OSError, OverflowError, ValueError):
+        return f"{seconds:.0f} s since 1970"

@@ -29,6 +29,7 @@ def add_arguments(ring: argparse.ArgumentParser) -> None:
         command.add_argument("ring", help="a ring's name or a recording's file")
         if output is not None:
             command.add_argument("output", help=output)
+        command.add_argument("--owner", type=int, help="user id of a recording of another user")
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         return command
 
@@ -102,7 +103,7 @@ def frames_of(ring: Ring, seconds: float | None = None, follow: bool = True) -> 
 
 
 def top(arguments: argparse.Namespace) -> None:
-    with attach(arguments.ring, start="newest") as ring:
+    with attach(arguments.ring, owner=arguments.owner, start="newest") as ring:
         rounds = itertools.count() if arguments.count is None else range(arguments.count)
         samples = (sample for _, sample in zip(rounds, measure(ring, arguments.interval), strict=False))
         if arguments.json:
@@ -156,7 +157,7 @@ def measure(ring: Ring, interval: float) -> Iterator[dict[str, Any]]:
 
 
 def tail(arguments: argparse.Namespace) -> None:
-    with attach(arguments.ring, start="oldest" if arguments.oldest else "newest") as ring:
+    with attach(arguments.ring, owner=arguments.owner, start="oldest" if arguments.oldest else "newest") as ring:
         for frame in itertools.islice(frames_of(ring), arguments.count):
             fields = {"seq": frame.seq, "timestamp_ns": frame.timestamp_ns, "type": frame.type, "nbytes": frame.nbytes}
             shown = np.frombuffer(frame, ring.dtype).tolist() if ring.dtype is not None else bytes(frame)[:32].hex(" ")
@@ -171,7 +172,7 @@ def tail(arguments: argparse.Namespace) -> None:
 
 
 def check(arguments: argparse.Namespace) -> dict[str, Any]:
-    with attach(arguments.ring, start="oldest") as ring:
+    with attach(arguments.ring, owner=arguments.owner, start="oldest") as ring:
         frames = payload = 0
         first = last = None
         for frame in frames_of(ring, follow=False):
@@ -197,7 +198,7 @@ def record(arguments: argparse.Namespace) -> dict[str, Any]:
     """Record with the source's numbers and times: missed frames are gaps, also while no recorder ran."""
     target = pathlib.Path(arguments.output).absolute()
     with (
-        attach(arguments.ring, start="newest") as source,
+        attach(arguments.ring, owner=arguments.owner, start="newest") as source,
         open_recording(target, source, arguments.capacity) as recording,
     ):
         following = recording.resume()
@@ -227,7 +228,7 @@ def replay(arguments: argparse.Namespace) -> dict[str, Any]:
     if not arguments.speed >= 0:
         raise ArgumentError(f"replay: --speed {arguments.speed}: expected 0 or more")
     with (
-        attach(arguments.ring, start="oldest") as source,
+        attach(arguments.ring, owner=arguments.owner, start="oldest") as source,
         Ring.create(arguments.output, source.capacity, "broadcast", dtype=source.dtype, crc=True) as target,
     ):
         target.wait_for_reader(5.0)
@@ -255,7 +256,7 @@ def replay(arguments: argparse.Namespace) -> dict[str, Any]:
 def export(arguments: argparse.Namespace) -> dict[str, Any]:
     from mojoview.frames.shared.records import write_table
 
-    with attach(arguments.ring, start="oldest") as ring:
+    with attach(arguments.ring, owner=arguments.owner, start="oldest") as ring:
         rows = write_table(arguments.output, ring.dtype, frames_of(ring, follow=False))
         return {"ok": True, "output": arguments.output, "rows": rows, "broken": ring.breaks}
 
@@ -264,7 +265,7 @@ def histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     """Plot times between frames; frames with one timestamp were written together and count once."""
     from mojoview.cli.plots import plot_histogram
 
-    with attach(arguments.ring, start="oldest") as ring:
+    with attach(arguments.ring, owner=arguments.owner, start="oldest") as ring:
         stamps = np.unique(np.fromiter((frame.timestamp_ns for frame in frames_of(ring, follow=False)), "u8"))
     if len(stamps) < 2:
         raise SegmentError(f"histogram: {arguments.ring} has fewer than two timestamps")

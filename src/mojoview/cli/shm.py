@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import datetime
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import mojoview
-from mojoview.cli.report import add_json_option, print_result, table
+from mojoview.cli.report import add_json_option, date, print_result, table
 from mojoview.memory.errors import SegmentNotFound
 from mojoview.sharing.segment.describe import details
 
@@ -55,7 +55,7 @@ def listing() -> dict[str, Any]:
             "owner": entry.owner_pid,
             "uid": entry.uid,
             "mode": oct(entry.mode),
-            "created": _date(entry.created_ns),
+            "created": date(entry.created_ns / 1e9) if entry.created_ns else "",
         }
         for entry in found
     ]
@@ -91,13 +91,17 @@ def describe_info(result: Mapping[str, Any]) -> str:
 
 
 def collect() -> dict[str, Any]:
-    """Remove what dead processes of this user left behind."""
-    return {"ok": True, "removed": mojoview.cleanup()}
+    """Remove what dead processes of this user left behind, and list the damaged files that stay."""
+    removed = mojoview.cleanup()
+    damaged = [
+        {"name": entry.name, "state": entry.state}
+        for entry in mojoview.segments()
+        if entry.state not in ("live", "dead") and entry.uid == os.geteuid()
+    ]
+    return {"ok": True, "removed": removed, "damaged": damaged}
 
 
 def describe_collected(result: Mapping[str, Any]) -> str:
-    return "\n".join(f"removed {name}" for name in result["removed"]) or "nothing to remove"
-
-
-def _date(ns: int) -> str:
-    return datetime.datetime.fromtimestamp(ns / 1e9).isoformat(" ", "seconds") if ns else ""
+    lines = [f"removed {name}" for name in result["removed"]]
+    lines += [f"damaged ({each['state']}), not changed: {each['name']}" for each in result["damaged"]]
+    return "\n".join(lines) or "nothing to remove"

@@ -6,6 +6,7 @@ MODES: dict[str, int]
 WAITS: dict[str, int]
 CONTROL_BYTES: int
 SPIN_NS: int
+CLAIM_AT: int
 
 def deadline_of(timeout: float | None) -> int: ...
 def format_ring(segment: Segment, offset: int, start: int, seq: int, ticks: bool) -> bool: ...

@@ -30,6 +30,7 @@ WAITS = {
     "event": MV_WAIT_EVENT,
 }
 CONTROL_BYTES, SPIN_NS = MV_RING_CTL_BYTES, MV_WAIT_SPIN_NS
+CLAIM_AT = MV_RING_CLAIM_AT
 
 
 cdef int frame_type(object type) except -1:

@@ -87,6 +87,8 @@ typedef struct {
     mv_ring_slot slot[MV_RING_SLOTS];
 } mv_ring_ctl;
 
+enum { MV_RING_CLAIM_AT = offsetof(mv_ring_ctl, claim) };
+
 enum { MV_SIDE_NONE = 0, MV_SIDE_ACTIVE = 1, MV_SIDE_CLOSED = 2 };
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics in shared memory must be lock-free");

@@ -13,6 +13,7 @@ cdef extern from "sharing/ring/operations.h" nogil:
         MV_RING_LINE
         MV_RING_HEADER
         MV_RING_CTL_BYTES
+        MV_RING_CLAIM_AT
         MV_FRAME_DATA
         MV_FRAME_ABORTED
         MV_FRAME_USER

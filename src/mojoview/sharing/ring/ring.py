@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int
-from mojoview.memory.errors import ArgumentError, CorruptHeader, SegmentNotFound
-from mojoview.sharing.ring._handle import CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring
+from mojoview.memory.errors import ArgumentError, CorruptHeader
+from mojoview.sharing.ring._handle import CLAIM_AT, CONTROL_BYTES, MODES, SPIN_NS, WAITS, deadline_of, format_ring
 from mojoview.sharing.ring._producer import FULL, Claim
 from mojoview.sharing.ring._ring import RingCalls
 from mojoview.sharing.segment import _segment, schema, segments
@@ -198,6 +198,7 @@ class Ring(RingCalls):
         pin: int | None = None,
         priority: int | None = None,
         timeout: float = 1.0,
+        owner: int | None = None,
     ) -> Ring:
         """Attach to a ring and return another handle on it.
 
@@ -211,6 +212,9 @@ class Ring(RingCalls):
             If None, "oldest" for a recorder, else "newest".
         timeout : float
             Seconds to wait until the creator has finished the ring.
+        owner : int, optional
+            User id of the recorder's file, if it belongs to another user: it is then copied, so that its user cannot
+            truncate it while it is read. By default, it must be this process's user.
         wait, full, broken, wait_for_peer, pin, priority : as for `create`
 
         Returns
@@ -234,20 +238,22 @@ class Ring(RingCalls):
         options = _options(
             operation, wait, full, broken, wait_for_peer, "newest" if start is None else start, pin, priority
         )
+        if owner is not None and not _is_path(name):
+            raise ArgumentError(f"{operation}: owner={owner!r}: only a recorder's file can belong to another user")
         if isinstance(name, Ring):
             segment = name.segment.reopen(writable=name._writable)
         elif _is_path(name):
             path = os.path.abspath(_text(name, operation))
-            if not os.path.exists(path):
-                raise SegmentNotFound(2, f"{operation}: there is no such file")
+            foreign = owner is not None and owner != os.geteuid()
             segment = segments.attach_segment(
                 os.path.basename(path),
                 path=path,
                 kinds=sorted(set(KINDS.values())),
-                writable=os.access(path, os.W_OK),
+                writable=not foreign and os.access(path, os.W_OK),
                 timeout=timeout,
-                uid=os.stat(path).st_uid,
+                uid=owner,
                 any_boot=True,
+                late=CLAIM_AT,  # its last value tells which frames of a copy were overwritten
             )
         else:
             segment = segments.attach_segment(

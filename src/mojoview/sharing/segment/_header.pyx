@@ -19,6 +19,9 @@ cdef extern from "sharing/segment/platform.h" nogil:
         MV_SEAL_FUTURE
         MV_SEAL_NOW
         MV_OS_LOCKS
+    int mv_os_anonymous(const char *label, const char *directory)
+    int mv_os_seal(int fd, int contents)
+    int mv_os_size_is_sealed(int fd)
     int mv_os_locked(int fd, int64_t byte)
     int mv_os_start_time(int64_t pid, uint64_t *start)
     void mv_os_boot_id(uint8_t *id)
@@ -136,6 +139,35 @@ def open_plain(str path, int64_t uid):
     `naming.open_file` finds out why. The caller closes the descriptor.
     """
     return max(mv_os_open_plain(os.fsencode(path), uid), -1)
+
+
+def sealable_memory(str directory):
+    """sealable_memory(directory)
+
+    Return a descriptor of new, empty memory, which the caller closes.
+    """
+    cdef int fd = mv_os_anonymous(b"mojoview", os.fsencode(directory))
+    if fd < 0:
+        raise SegmentError(-fd, f"allocating memory: {os.strerror(-fd)}")
+    return fd
+
+
+def seal_size(int fd):
+    """seal_size(fd)
+
+    Make the size of anonymous memory final.
+    """
+    cdef int rc = mv_os_seal(fd, MV_SEAL_SIZE)
+    if rc < 0:
+        raise SegmentError(-rc, f"sealing memory: {os.strerror(-rc)}")
+
+
+def size_is_sealed(int fd):
+    """size_is_sealed(fd)
+
+    Return whether no process can truncate the memory; always true on systems without seals.
+    """
+    return mv_os_size_is_sealed(fd) != 0
 
 
 cdef bint alive(int fd, uint32_t state, uint32_t pid, uint64_t start, bytes boot_id) except -1:

@@ -72,6 +72,15 @@ from mojoview.sharing.segment._header import (
     owner_alive as owner_alive,
 )
 from mojoview.sharing.segment._header import (
+    seal_size as seal_size,
+)
+from mojoview.sharing.segment._header import (
+    sealable_memory as sealable_memory,
+)
+from mojoview.sharing.segment._header import (
+    size_is_sealed as size_is_sealed,
+)
+from mojoview.sharing.segment._header import (
     this_boot as this_boot,
 )
 from mojoview.views import View

@@ -23,7 +23,8 @@ from mojoview.memory.errors import ArgumentError, ClosedError, NotOwnerError, Se
 from mojoview.sharing.segment._header import (
     ARRAY, FAULTS, FILE, FORTRAN, FRAME, HAS_LOCKS, HEADER_BYTES, KINDS, NAME_BYTES,  # no-cython-lint
     RING_BROADCAST, RING_MPSC, RING_SPSC, SEAL_FUTURE, SEAL_NOW, SEAL_SIZE, SEALED, SNAPSHOT,  # no-cython-lint
-    STATE, TEXT_BYTES, VERSION, inspect, open_plain, owner_alive, this_boot,  # no-cython-lint
+    STATE, TEXT_BYTES, VERSION, inspect, open_plain, owner_alive, seal_size, sealable_memory,  # no-cython-lint
+    size_is_sealed, this_boot,  # no-cython-lint
 )
 
 

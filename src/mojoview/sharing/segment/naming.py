@@ -61,7 +61,7 @@ def open_file(name: str, path: str, uid: int | None = None) -> int:
     except FileNotFoundError:
         raise SegmentNotFound(errno.ENOENT, f"segment {name!r}: not found in {os.path.dirname(path)}") from None
     except PermissionError:
-        raise SegmentAccessError(errno.EACCES, f"segment {name!r}: {path} belongs to another user") from None
+        raise SegmentAccessError(errno.EACCES, f"segment {name!r}: this user may not open {path}") from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
             raise NotAMojoviewSegment(
@@ -82,7 +82,9 @@ def check_file(name: str, status: os.stat_result, uid: int) -> None:
         raise NotAMojoviewSegment(f"segment {name!r}: expected a regular file, got {stat.filemode(status.st_mode)}")
     if status.st_uid != uid:
         raise SegmentAccessError(
-            errno.EACCES, f"segment {name!r}: expected a segment of user {uid}, it belongs to {status.st_uid}"
+            errno.EACCES,
+            f"segment {name!r}: expected a segment of user {uid}, it belongs to {status.st_uid}; "
+            f"if you trust that user, attach with uid={status.st_uid} (to a recorder's file, with owner={status.st_uid})",
         )
     if status.st_mode & stat.S_IWOTH:
         raise SegmentAccessError(
@@ -96,7 +98,7 @@ class SegmentInfo:
 
     name: str
     kind: str  #: state, snapshot, ring, array, frame; "" if the header is not readable
-    state: str  #: live, dead (its owner has exited), or the header's fault: foreign, unfinished, version, corrupt, ...
+    state: str  #: live, dead (its owner has exited), unreadable, or the header's fault: foreign, corrupt, ...
     nbytes: int  #: of the segment, header included
     owner_pid: int
     uid: int
@@ -166,7 +168,9 @@ def cleanup(name: str | None = None) -> list[str]:
 
     Notes
     -----
-    An owner is dead if the operating system has released its lock and no process of its pid and start time exists.
+    An owner is dead if the operating system has released its lock and no process of its pid and start time exists. A
+    segment that was truncated so far that its header does not name the owner is removed if nobody holds that lock.
+    Other damaged files are not changed; `segments()` lists them with their fault. None of them ends the search.
     Mappings of readers stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
     decides which of them removes a name.
 
@@ -180,7 +184,7 @@ def cleanup(name: str | None = None) -> list[str]:
         fault, facts = _remove(name, path_of(name), dead_only=True)
         if fault == "live":
             raise SegmentError(
-                f"cleanup({name!r}): its owner, process {facts['owner_pid']}, is alive; "
+                f"cleanup({name!r}): its owner, process {facts.get('owner_pid', 'unknown')}, is alive; "
                 f"unlink({name!r}) removes it all the same"
             )
         if fault != "removed":
@@ -190,7 +194,7 @@ def cleanup(name: str | None = None) -> list[str]:
     for candidate, path in _files():
         try:
             fault, _ = _remove(candidate, path, dead_only=True)
-        except SegmentError:  # of another program, or removed by another process
+        except OSError:  # not this user's, or removed by another process; `segments()` lists what is damaged
             continue
         if fault == "removed":
             removed.append(candidate)
@@ -253,11 +257,12 @@ def _describe(name: str, path: str) -> SegmentInfo | None:
     else:
         try:
             state, facts = _segment.inspect(fd)
-            alive = state == "ok" and _segment.owner_alive(fd, facts)
+            if state == "ok":
+                state = "live" if _segment.owner_alive(fd, facts) else "dead"
+        except OSError:
+            state = "unreadable"
         finally:
             os.close(fd)
-        if state == "ok":
-            state = "live" if alive else "dead"
     return SegmentInfo(
         name,
         _segment.KINDS.get(facts.get("kind", 0), ""),
@@ -280,7 +285,7 @@ def _remove(name: str, path: str, *, dead_only: bool) -> tuple[str, dict[str, An
         if fault not in ("ok", "truncated"):
             return fault, facts
         if dead_only:
-            if _segment.owner_alive(fd, facts):
+            if "kind" in facts and _segment.owner_alive(fd, facts):
                 return "live", facts
             lock = _segment.claim_owner_lock(fd)
             if lock is None:  # another process cleans up, or has taken over

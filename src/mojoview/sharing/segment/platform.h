@@ -173,6 +173,17 @@ static inline int mv_os_seal(int fd, int contents) {
 #endif
 }
 
+/* Whether the size can never shrink: 0 for a file that has no seals. Without seals in the system: 1. */
+static inline int mv_os_size_is_sealed(int fd) {
+#if MV_OS_LINUX
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+#else
+    (void)fd;
+    return 1;
+#endif
+}
+
 /* Populate the pages now instead of one fault at a time; best effort. */
 static inline void mv_os_prefault(void *address, size_t bytes) {
 #if MV_OS_LINUX

@@ -180,8 +180,12 @@ def attach_segment(
     uuid: bytes | None = None,
     path: str | None = None,
     any_boot: bool = False,
+    late: int | None = None,
 ) -> Segment:
     """Attach to a named segment; its name and owner are not affected.
+
+    A mapped file that another user truncates would end this process with SIGBUS. Therefore an array and a recording of
+    another user are copied into sealed memory of this process.
 
     Parameters
     ----------
@@ -199,6 +203,8 @@ def attach_segment(
         Its file, if the name was resolved in another process.
     any_boot : bool
         Whether it may be older than the last boot, as recordings are.
+    late : int, optional
+        Offset in the payload of a word that a copy takes last.
 
     Returns
     -------
@@ -221,11 +227,51 @@ def attach_segment(
     adopted = False
     try:
         facts = _validated(fd, name, kinds, timeout, uuid, any_boot)
+        if uid not in (None, os.geteuid()) and (any_boot or facts["kind"] == _segment.ARRAY):
+            return _adopt_copy(fd, str(name), path, facts, late)
         adopted = not writable  # a handle that writes needs a description of its own
         return _segment.adopt_fd(fd, str(name), path, facts, writable, adopted)
     finally:
         if not adopted:
             os.close(fd)
+
+
+def _adopt_copy(fd: int, name: str, path: str, facts: dict[str, Any], late: int | None) -> Segment:
+    """Return a read-only handle on a copy of a file; the file's user may change it meanwhile."""
+    operation, total = f"copying segment {name!r} of another user", facts["segment_bytes"]
+    capacity.require_room(operation, total, None)
+    copy = _segment.sealable_memory(naming.directory())
+    adopted = False
+    try:
+        os.ftruncate(copy, total)
+        _copy_range(operation, fd, copy, 0, total)
+        if late is not None:
+            _copy_range(operation, fd, copy, facts["payload_off"] + late, 8)
+        _segment.seal_size(copy)
+        fault, copied = _segment.inspect(copy)
+        if fault != "ok" or copied["segment_bytes"] != total or copied["uuid"] != facts["uuid"]:
+            raise SegmentLost(f"{operation}: it was replaced meanwhile")
+        adopted = True
+        return _segment.adopt_fd(copy, name, path, copied, False, True)
+    except OSError as error:
+        if capacity.is_full(error):
+            raise capacity.shm_full(operation, total, capacity.free_bytes(None), None) from error
+        raise
+    finally:
+        if not adopted:
+            os.close(copy)
+
+
+def _copy_range(operation: str, source: int, target: int, start: int, nbytes: int) -> None:
+    """Copy by system calls, which return less where a file was truncated."""
+    end = start + nbytes
+    while start < end:
+        data = os.pread(source, min(end - start, 1 << 22), start)
+        if not data:
+            raise TruncatedError(f"{operation}: expected {end} bytes, its file was truncated to {start}")
+        while data:
+            written = os.pwrite(target, data, start)
+            start, data = start + written, data[written:]
 
 
 def adopt_segment(
@@ -320,7 +366,7 @@ def _check_free(operation: str, name: str, path: str, reclaim: bool) -> None:
     if not reclaim:
         raise SegmentExists(
             errno.EEXIST,
-            f"{operation}: the name is left over from process {facts['owner_pid']}, which is dead; "
+            f"{operation}: the name is left over from process {facts.get('owner_pid', 'unknown')}, which is dead; "
             f"cleanup({name!r}) removes it, reclaim=True replaces it",
         )
     try:

@@ -11,7 +11,14 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from mojoview.memory.errors import ArgumentError, ClosedError, SegmentError, SegmentLost, SegmentNotFound
+from mojoview.memory.errors import (
+    ArgumentError,
+    ClosedError,
+    NotAMojoviewSegment,
+    SegmentError,
+    SegmentLost,
+    SegmentNotFound,
+)
 from mojoview.sharing.segment import _segment, naming
 from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.segment.segments import adopt_segment, attach_segment
@@ -99,6 +106,8 @@ def receive_segment(connection: socket.socket) -> Segment:
         naming.check_file("received", os.fstat(fds[0]), os.geteuid())
         _, facts = _segment.inspect(fds[0])
         path = naming.path_of(facts["name"]) if facts.get("flags", 0) & _segment.FILE else None
+        if path is None and facts.get("kind") and not _segment.size_is_sealed(fds[0]):
+            raise NotAMojoviewSegment("receiving a segment: its size is not sealed, so the peer could truncate it")
         return adopt_segment(fds[0], None, path, uuid=message)
     finally:
         for fd in fds:
