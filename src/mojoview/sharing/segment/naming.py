@@ -84,7 +84,7 @@ def check_file(name: str, status: os.stat_result, uid: int) -> None:
         raise SegmentAccessError(
             errno.EACCES,
             f"segment {name!r}: expected a segment of user {uid}, it belongs to {status.st_uid}; "
-            f"if you trust that user, attach with uid={status.st_uid} (to a recorder's file, with owner={status.st_uid})",
+            f"if you trust that user, attach with uid={status.st_uid} (a recorder's file: owner={status.st_uid})",
         )
     if status.st_mode & stat.S_IWOTH:
         raise SegmentAccessError(
@@ -169,7 +169,7 @@ def cleanup(name: str | None = None) -> list[str]:
     Notes
     -----
     An owner is dead if the operating system has released its lock and no process of its pid and start time exists. A
-    segment that was truncated so far that its header does not name the owner is removed if nobody holds that lock.
+    segment that was truncated so far that its header does not name the owner is removed if that lock is free.
     Other damaged files are not changed; `segments()` lists them with their fault. None of them ends the search.
     Mappings of readers stay valid. Thread safety: any thread, and any number of processes at once: the owner's lock
     decides which of them removes a name.

@@ -237,7 +237,7 @@ def attach_segment(
 
 
 def _adopt_copy(fd: int, name: str, path: str, facts: dict[str, Any], late: int | None) -> Segment:
-    """Return a read-only handle on a copy of a file; the file's user may change it meanwhile."""
+    """Return a read-only handle on a copy of a file; the file's user may change it concurrently."""
     operation, total = f"copying segment {name!r} of another user", facts["segment_bytes"]
     capacity.require_room(operation, total, None)
     copy = _segment.sealable_memory(naming.directory())
@@ -250,7 +250,7 @@ def _adopt_copy(fd: int, name: str, path: str, facts: dict[str, Any], late: int 
         _segment.seal_size(copy)
         fault, copied = _segment.inspect(copy)
         if fault != "ok" or copied["segment_bytes"] != total or copied["uuid"] != facts["uuid"]:
-            raise SegmentLost(f"{operation}: it was replaced meanwhile")
+            raise SegmentLost(f"{operation}: it was replaced concurrently")
         adopted = True
         return _segment.adopt_fd(copy, name, path, copied, False, True)
     except OSError as error:
