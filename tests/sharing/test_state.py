@@ -119,7 +119,8 @@ def test_read_into(writer, name):
     reader.read_into(raw)
     assert raw == target.tobytes()
     for bad, error in [
-        (np.zeros(3), errors.ShapeError),
+        (np.zeros(3), errors.DTypeError),
+        (bytearray(3), errors.ShapeError),
         (bytes(ATTITUDE.itemsize), errors.LayoutError),
         (3, errors.ArgumentError),
         (np.zeros(20)[::2], errors.LayoutError),

@@ -3,6 +3,7 @@ from mojoview.sharing.ring.operations cimport mv_ring_frame
 
 
 cdef class Batch:
+    cdef object __weakref__      # the reader finds batches that are held while it waits
     cdef mv_ring_frame *frames
     cdef int count
     cdef Lease lease             # on the region, or on the copy; None once released
@@ -18,4 +19,5 @@ cdef class Frame:
 
 
 cdef Batch make_batch(object owner, const mv_ring_frame *frames, int count, object dtype)
+cdef int detach(Batch batch) except -1
 cdef Frame one_frame(Batch batch, int k)

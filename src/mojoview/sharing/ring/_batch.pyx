@@ -2,8 +2,9 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -323,6 +324,25 @@ cdef Batch make_batch(object owner, const mv_ring_frame *frames, int count, obje
         batch.lease = lease_owner(owner)
     batch.count = count
     return batch
+
+
+cdef int detach(Batch batch) except -1:
+    """Move the frames to memory of their own, unless an array, a view or a buffer of a frame uses the ring's."""
+    cdef Py_ssize_t nbytes = 0
+    cdef int k
+    cdef uint8_t *place
+    if batch.lease is None or batch.exports or (<PyObject *>batch.lease).ob_refcnt != 1:
+        return 0
+    for k in range(batch.count):
+        nbytes += (batch.frames[k].length + 15) & ~15
+    memory = PyBytes_FromStringAndSize(NULL, nbytes)
+    place = <uint8_t *>PyBytes_AS_STRING(memory)
+    for k in range(batch.count):
+        memcpy(place, batch.frames[k].payload, batch.frames[k].length)
+        batch.frames[k].payload = place
+        place += (batch.frames[k].length + 15) & ~15
+    batch.lease = lease_owner(memory)
+    return 0
 
 
 cdef Frame one_frame(Batch batch, int k):

@@ -19,12 +19,15 @@ cdef class Consumer:
     cdef object broken               # the last BrokenFrames
     cdef object pending              # a BrokenFrame to raise after the frames before it were returned
     cdef Batch unread_batch          # messages that were taken from the ring and not returned
+    cdef list handed_out             # weak references to batches in the ring's memory
     cdef dict parts                  # fragments by source: [first number, next number, pieces]
     cdef uint64_t frames_read, overruns, abandoned, breaks, crc_errors
 
     cdef mv_ring *prepare(self, str operation) except NULL
     cdef int acquire(self) except -1
     cdef int wait_for_data(self, uint64_t deadline) except? -99
+    cdef int detach_batches(self) except -1
+    cdef int remember(self, Batch batch) except -1
     cdef bint poll_briefly(self, mv_ring *r) noexcept
     cdef int no_data(self) noexcept
     cdef int skip_dead_claims(self) except? -99

@@ -5,16 +5,17 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_AsLongAndOverflow
+from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 from posix.unistd cimport getpid
 
 from mojoview.memory._lease cimport Lease, lease_buffer
-from mojoview.sharing.ring._batch cimport Batch, make_batch, one_frame
+from mojoview.sharing.ring._batch cimport Batch, detach, make_batch, one_frame
 from mojoview.sharing.ring._flat cimport writable
 from mojoview.sharing.ring._handle cimport EventNotifier, Handle, RingMemory, copies, deadline_of, mv_notifier_arm
-from mojoview.sharing.ring._producer cimport matrix, without_objects
+from mojoview.sharing.ring._producer cimport has_meaning_of, matrix, without_objects
 from mojoview.sharing.ring.operations cimport *
 from mojoview.sharing.segment._segment cimport ByteLock
 
@@ -27,6 +28,7 @@ from mojoview.memory.errors import (
     AllocationError, ArgumentError, BrokenFrame, MojoViewError, NotOwnerError, PeerGone, ReadOnlyError, ShapeError,
 )
 from mojoview.sharing.segment._segment import lock_byte
+from mojoview.sharing.incoming import check_meaning
 
 REASONS = ("", "header check", "length", "payload checksum", "sequence gap")
 cdef enum:
@@ -46,6 +48,7 @@ cdef class Consumer:
     def __cinit__(self):
         self.scratch = NULL
         self.parts = {}
+        self.handed_out = []
         self.broken = collections.deque(maxlen=1000)
 
     def __dealloc__(self):
@@ -110,6 +113,8 @@ cdef class Consumer:
         cdef int rc = MV_RING_EMPTY, turn = 0, strategy = MV_WAIT_FUTEX if handle.wait == MV_WAIT_EVENT else handle.wait
         if deadline != 0 and self.poll_briefly(r):
             return MV_RING_OK
+        if deadline != 0 and handle.memory.count:
+            self.detach_batches()
         self.reading = True
         try:
             while True:
@@ -138,6 +143,26 @@ cdef class Consumer:
                 turn += 1
         finally:
             self.reading = False
+
+    cdef int detach_batches(self) except -1:
+        """Copy batches that are held while this reader waits: the producer may need their memory for the next message.
+
+        A loop holds its last frame while it waits. Batches of which an array or a view is in use stay in the ring.
+        """
+        cdef Batch batch
+        for reference in self.handed_out:
+            batch = reference()
+            if batch is not None:
+                detach(batch)
+        self.handed_out.clear()
+        return 0
+
+    cdef int remember(self, Batch batch) except -1:
+        """Remember a batch in the ring's memory, as long as it is held."""
+        if len(self.handed_out) >= 64 + 2 * self.handle.memory.count:
+            self.handed_out = [reference for reference in self.handed_out if reference() is not None]
+        self.handed_out.append(PyWeakref_NewRef(batch, None))
+        return 0
 
     cdef bint poll_briefly(self, mv_ring *r) noexcept:
         """Return whether a frame arrives within a few microseconds; false at once if this handle does not spin.
@@ -223,6 +248,7 @@ cdef class Consumer:
         """Return the next frames in place; None if there are none."""
         cdef RingMemory memory = self.handle.memory
         cdef mv_ring *r = &memory.ring
+        cdef Batch batch
         cdef int n
         limit = min(limit, <int>min(r.capacity // 64, <uint64_t>MAX_FRAMES))
         self.reserve(limit)
@@ -238,7 +264,9 @@ cdef class Consumer:
             if n > 0:
                 self.frames_read += n
                 mv_ring_count_read(r, n, 0, 0)
-                return make_batch(memory.hand_out(), self.scratch, n, self.handle.dtype)
+                batch = make_batch(memory.hand_out(), self.scratch, n, self.handle.dtype)
+                self.remember(batch)
+                return batch
             self.check_read(n)
             if n != MV_RING_BROKEN:
                 return None
@@ -361,7 +389,7 @@ cdef class Consumer:
                 return self.finish_copy(r)
             if rc != MV_RING_SHORT_BUFFER:
                 self.check_read(rc)
-        lease = destination(buffer)
+        lease = destination(self.handle, buffer)
         while self.reads_directly():
             rc = mv_ring_take(r, <uint8_t *>lease.buffer.buf, lease.buffer.len, &self.newest)
             if rc == MV_RING_OK:
@@ -404,7 +432,7 @@ cdef class Consumer:
 
     cdef int64_t read_many(self, object rows, object timeout) except -1:
         """Copy the next messages into rows of one size; return their number."""
-        cdef Lease lease = destination(rows)
+        cdef Lease lease = destination(self.handle, rows)
         cdef mv_ring *r = self.prepare("read_many")
         cdef uint64_t deadline = 1
         cdef int64_t count, n, done = 0
@@ -450,6 +478,7 @@ cdef class Consumer:
         cdef Batch batch
         cdef int k
         while True:
+            batch = None  # not held while the next one is waited for
             batch = self.read(256, None)
             if batch.count == 0:
                 return
@@ -464,6 +493,8 @@ cdef class Consumer:
         """Read the frames of a batch from `k` on again."""
         if self.handle.ring is not NULL and k < batch.count:
             self.unread_batch = rest_of(batch, k)
+            if not copies(self.handle):
+                self.remember(self.unread_batch)
 
     cdef int seek(self, object seq) except -1:
         """Continue at the first frame whose number is at least `seq`."""
@@ -487,20 +518,26 @@ cdef int frame_limit(object max) except -1:
 
 
 cdef Batch rest_of(Batch batch, int k):
-    """Return the frames from `k` on, in the same memory."""
+    """Return the frames from `k` on, in the same memory, by the same lease."""
     cdef Batch rest = make_batch(batch, batch.frames + k, batch.count - k, batch.dtype)
+    rest.lease = batch.lease
     return rest
 
 
-cdef Lease destination(object buffer):
-    """Return a lease on the caller's writable memory."""
+cdef Lease destination(Handle handle, object buffer):
+    """Return a lease on the caller's writable memory, after checking that it is for the ring's records."""
     cdef int flags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT
+    cdef Lease lease
     try:
-        return without_objects(lease_buffer(buffer, buffer, flags), "read")
+        lease = without_objects(lease_buffer(buffer, buffer, flags), "read")
+        if not has_meaning_of(handle, buffer):
+            check_meaning(buffer, handle.dtype, "read")
+        return lease
     except MojoViewError:
         raise
     except (ValueError, BufferError) as error:
         if isinstance(buffer, np.ndarray) and buffer.flags.c_contiguous and buffer.flags.writeable:
+            check_meaning(buffer, handle.dtype, "read")
             return lease_buffer(buffer.view("u1"), buffer, flags)  # datetimes have no PEP 3118 code
         raise ReadOnlyError(f"read: expected writable C-contiguous memory, got {type(buffer).__name__}: "
                             f"{error}") from error

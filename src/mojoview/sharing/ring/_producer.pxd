@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from mojoview.memory._lease cimport Lease
 from mojoview.sharing.ring._handle cimport Handle
+from mojoview.sharing.ring.operations cimport mv_ring_condition
 from mojoview.views._view cimport View
 
 
@@ -18,6 +19,10 @@ cdef class Producer:
     cdef object write_bytes(self, const uint8_t *src, uint64_t n, int type, object timeout)
     cdef bint make_room(self, uint64_t n, uint64_t deadline) except -1
     cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99
+    cdef int wait_for_space(self, uint64_t nbytes, uint64_t deadline) except? -99
+    cdef int wait_until(self, mv_ring_condition has_room, uint64_t n, uint64_t deadline) except? -99
+    cdef object claim_fragments(self, const uint8_t *src, uint64_t n, int type, uint64_t whole)
+    cdef object refuse_large(self, uint64_t n, uint64_t whole)
     cdef object write_large(self, const uint8_t *src, uint64_t n, int type, uint64_t deadline)
     cdef int64_t write_many(self, object rows, object type, object timeout) except -1
     cdef uint64_t resume(self) except? 0
@@ -38,5 +43,6 @@ cdef class Claim:
     cdef readonly object seq
 
 
+cdef bint has_meaning_of(Handle handle, object buffer)
 cdef Lease without_objects(Lease lease, str operation)
 cdef (int64_t, int64_t) matrix(object dtype, Lease lease, str operation) except *

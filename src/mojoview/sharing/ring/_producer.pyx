@@ -18,14 +18,16 @@ import numpy as np
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import (
     ArgumentError, Busy, DTypeError, ExportedError, LayoutError, MojoViewError, NotOwnerError, PeerGone, RingFull,
-    ShapeError, WaitTimeout,
+    ShapeError, WaitTimeout, ZeroCopyError,
 )
 from mojoview.memory.extension_points import TABLE_TO_RECORDS, resolve
+from mojoview.sharing.incoming import check_meaning
 from mojoview.sharing.segment._segment import lock_byte
 from mojoview.views import view as view_of
 
 FULL = {"block": 0, "drop": 1, "error": 2}
 cdef enum:
+    FULL_BLOCK = 0
     FULL_DROP = 1
     FULL_ERROR = 2
     GIL_WORTH = 262144  # bytes from which a copy is worth releasing the GIL
@@ -135,7 +137,15 @@ cdef class Producer:
         return True
 
     cdef int wait_for_room(self, uint64_t n, uint64_t deadline) except? -99:
-        """Return MV_RING_OK if there is space for `n` bytes, MV_RING_FULL after the timeout."""
+        """Return MV_RING_OK if there is space for a frame of `n` bytes, MV_RING_FULL after the timeout."""
+        return self.wait_until(mv_ring_has_room, n, deadline)
+
+    cdef int wait_for_space(self, uint64_t nbytes, uint64_t deadline) except? -99:
+        """Return MV_RING_OK if `nbytes` are free (one producer), MV_RING_FULL after the timeout."""
+        return self.wait_until(mv_ring_has_space, nbytes, deadline)
+
+    cdef int wait_until(self, mv_ring_condition has_room, uint64_t n, uint64_t deadline) except? -99:
+        """Wait until the condition holds for `n`."""
         cdef Handle handle = self.handle
         cdef mv_ring *r = handle.ring
         cdef int rc, turn = 0, strategy = MV_WAIT_FUTEX if handle.wait >= MV_WAIT_POLL else handle.wait
@@ -143,13 +153,13 @@ cdef class Producer:
         try:
             while True:
                 with nogil:
-                    rc = mv_ring_wait(r, &r.ctl.space, mv_ring_has_room, n, strategy, handle.spin_ns, deadline, turn)
+                    rc = mv_ring_wait(r, &r.ctl.space, has_room, n, strategy, handle.spin_ns, deadline, turn)
                 if rc == MV_RING_CORRUPT:
                     raise handle.corrupt()
                 if rc == MV_RING_OK:
                     return rc
                 PyErr_CheckSignals()
-                if not handle.wait_for_peer and handle.peer_gone(MV_CONSUMER) and mv_ring_has_room(r, n) != MV_RING_OK:
+                if not handle.wait_for_peer and handle.peer_gone(MV_CONSUMER) and has_room(r, n) != MV_RING_OK:
                     raise PeerGone(f"write: ring {handle.segment.name!r} is full and its reader, process "
                                    f"{mv_ring_side_pid(r, MV_CONSUMER)}, is gone; another may attach and go on")
                 if mv_monotonic_ns() >= deadline:
@@ -161,22 +171,33 @@ cdef class Producer:
     cdef object write_large(self, const uint8_t *src, uint64_t n, int type, uint64_t deadline):
         """Write a message in fragments.
 
-        After the first fragment the policy for a full ring no longer applies: a partial message is useless.
+        The policy for a full ring is applied to the whole message, before the first fragment. Only a message that is
+        larger than the ring, or that waits beside other producers, is written while a reader reads it: if the reader
+        stops, the reader's successor discards the fragments.
         """
         cdef mv_ring *r = self.handle.ring
-        cdef uint64_t seq = 0, begin = 0, done = 0, part, stamp = mv_ring_now(r.ctl)
-        cdef uint64_t step = min(mv_max_payload(r), r.capacity // 4 - 64)
+        cdef uint64_t seq = 0, begin = 0, done = 0, part, stamp = mv_ring_now(r.ctl), whole = mv_fragments_bytes(r, n)
+        cdef uint64_t step = mv_fragment_payload(r)
         cdef int rc, flags
+        if mv_ring_lossy(r):
+            if whole > r.capacity:
+                raise ShapeError(f"write: a message of {n} bytes takes {whole} with its headers; ring "
+                                 f"{self.handle.segment.name!r} holds {r.capacity}")
+        elif self.full != FULL_BLOCK:
+            if r.mode == MV_RING_MPSC:
+                return self.claim_fragments(src, n, type, whole)
+            if whole > r.capacity or mv_spsc_room(r, whole) != MV_RING_OK:
+                return self.refuse_large(n, whole)
+        elif r.mode == MV_RING_SPSC and whole <= r.capacity:
+            if self.wait_for_space(whole, deadline) != MV_RING_OK:
+                raise WaitTimeout(f"write: ring {self.handle.segment.name!r} had no room for {n} bytes in time")
         while done < n:
             part = min(step, n - done)
             flags = (MV_FLAG_BEGIN if done == 0 else 0) | (MV_FLAG_END if done + part == n else 0)
             with nogil:
                 rc = mv_ring_put(r, src + done, part, type, flags, stamp, &seq)
             if rc == MV_RING_FULL:
-                if done == 0:
-                    if not self.make_room(part, deadline):
-                        return None
-                elif self.wait_for_room(part, deadline) != MV_RING_OK:
+                if self.wait_for_room(part, deadline) != MV_RING_OK:
                     raise WaitTimeout(f"write: the reader of ring {self.handle.segment.name!r} took {done} of {n} "
                                       f"bytes in time; it will discard them")
                 continue
@@ -187,6 +208,45 @@ cdef class Producer:
             begin = seq if done == 0 else begin
             done += part
         return begin
+
+    cdef object claim_fragments(self, const uint8_t *src, uint64_t n, int type, uint64_t whole):
+        """Claim the space of all fragments beside other producers, then fill it; without space give the claims up."""
+        cdef mv_ring *r = self.handle.ring
+        cdef uint64_t step = mv_fragment_payload(r), stamp = mv_ring_now(r.ctl), seq = 0, begin = 0, part
+        cdef int count = <int>((n + step - 1) // step) if whole <= r.capacity else 0, claimed, k, flags
+        cdef uint64_t[8] places  # a fragment takes a quarter of the ring, so a message that fits has few
+        cdef int rc = MV_RING_OK if 0 < count <= 8 else MV_RING_FULL
+        claimed = 0
+        while rc == MV_RING_OK and claimed < count:
+            part = min(step, n - claimed * step)
+            flags = (MV_FLAG_BEGIN if claimed == 0 else 0) | (MV_FLAG_END if claimed + 1 == count else 0)
+            rc = mv_mpsc_claim(r, part, type, flags | (MV_FLAG_CRC if r.crc else 0), &places[claimed])
+            claimed += rc == MV_RING_OK
+        for k in range(claimed):
+            part = min(step, n - k * step)
+            flags = (MV_FLAG_BEGIN if k == 0 else 0) | (MV_FLAG_END if k + 1 == count else 0)
+            if rc == MV_RING_OK:
+                seq = mv_mpsc_fill(r, places[k], src + k * step, part, type, flags, stamp)
+                begin = seq if k == 0 else begin
+            else:
+                mv_mpsc_commit(r, places[k], part, MV_FRAME_ABORTED, MV_FLAG_WHOLE, stamp, 0)
+        if claimed:
+            mv_ring_wake(&r.ctl.data)
+        if rc == MV_RING_FULL:
+            return self.refuse_large(n, whole)
+        if rc != MV_RING_OK:
+            raise self.handle.corrupt()
+        return begin
+
+    cdef object refuse_large(self, uint64_t n, uint64_t whole):
+        """Drop a message that does not fit as a whole, or raise, by the policy."""
+        cdef mv_ring *r = self.handle.ring
+        if self.full == FULL_DROP:
+            mv_ring_count_dropped(r, 1)
+            return None
+        never = f"; it never fits the ring's {r.capacity} bytes" if whole > r.capacity else ""
+        raise RingFull(f"write: ring {self.handle.segment.name!r} has no room for a message of {n} bytes, {whole} with "
+                       f"its headers{never}")
 
     cdef int64_t write_many(self, object rows, object type, object timeout) except -1:
         """Copy messages, one frame each; return how many were written."""
@@ -394,14 +454,15 @@ cdef object with_count(int64_t written, object error):
 
 
 cdef Lease source(Handle handle, object buffer):
-    """Return a lease on the bytes of a message."""
+    """Return a lease on the bytes of a message, after checking what they mean."""
+    cdef Lease lease
     try:
-        return without_objects(lease_buffer(buffer, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT), "write")
-    except MojoViewError:
-        raise
-    except (ValueError, BufferError) as error:
-        try:  # datetimes have no PEP 3118 code; their bytes do
-            return lease_buffer(np.asarray(buffer).view("u1"), buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+        lease = without_objects(lease_buffer(buffer, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT), "write")
+    except (MojoViewError, ValueError, BufferError) as error:
+        if isinstance(error, MojoViewError) and not isinstance(error, ZeroCopyError):
+            raise
+        try:  # datetimes, and records of a View, have no PEP 3118 code; their bytes do
+            lease = lease_buffer(np.asarray(buffer).view("u1"), buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
         except (ValueError, TypeError, BufferError):
             raise LayoutError(f"write: expected C-contiguous memory that can be copied, got "
                               f"{type(buffer).__name__}: {error}") from None
@@ -410,6 +471,16 @@ cdef Lease source(Handle handle, object buffer):
             raise ArgumentError(f"write: expected a bytes-like object, got {type(buffer).__name__}") from error
         records = resolve(TABLE_TO_RECORDS)(buffer, handle.dtype).view("u1")
         return lease_buffer(records, records, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    if not has_meaning_of(handle, buffer):
+        check_meaning(buffer, handle.dtype, "write")
+    return lease
+
+
+cdef bint has_meaning_of(Handle handle, object buffer):
+    """Return whether a look at its type shows that a buffer holds what the ring holds: raw bytes, or its records."""
+    if type(buffer) is bytes or type(buffer) is bytearray:
+        return True
+    return type(buffer) is np.ndarray and (handle.dtype is None or buffer.dtype is handle.dtype)
 
 
 cdef Lease without_objects(Lease lease, str operation):

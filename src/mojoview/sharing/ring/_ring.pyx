@@ -3,15 +3,14 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from mojoview.sharing.ring._batch cimport Batch
+from mojoview.sharing.ring._batch cimport Batch, Frame
 from mojoview.sharing.ring._consumer cimport Consumer
 from mojoview.sharing.ring._handle cimport Handle, copies
 from mojoview.sharing.ring._producer cimport Producer
 from mojoview.sharing.ring.operations cimport *
 from mojoview.sharing.segment._segment cimport Segment
 
-from mojoview.memory.errors import ArgumentError
-from mojoview.sharing.ring._batch import Frame
+from mojoview.memory.errors import ArgumentError, DTypeError
 
 
 # Not cleared by the cycle collector: calls do not check for None.
@@ -162,8 +161,8 @@ cdef class RingCalls:
 
         Raises
         ------
-        ArgumentError, ShapeError
-            This is not a recorder, or the number goes back; the frame is larger than `max_frame`.
+        ArgumentError, ShapeError, DTypeError
+            This is not a recorder, or the number goes back; the frame is larger than `max_frame`, or has other records.
         NotOwnerError
             Another process records.
 
@@ -187,6 +186,9 @@ cdef class RingCalls:
         if self.handle.opened("append").mode != MV_RING_RECORDER:
             raise ArgumentError(f"append: ring {self.handle.segment.name!r} is not a recorder; write() numbers frames "
                                 f"itself")
+        records = None if (<Frame>frame).batch is None else (<Frame>frame).batch.dtype
+        if self.handle.dtype is not None and records is not None and records != self.handle.dtype:
+            raise DTypeError(f"append: expected records of {self.handle.dtype}, got {records}")
         self.producer.append(frame, frame.seq, frame.timestamp_ns, frame.type)
 
     # -- reading --------------------------------------------------------------------------------------------------

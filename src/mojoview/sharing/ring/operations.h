@@ -27,6 +27,36 @@ static int mv_ring_has_room(mv_ring *r, uint64_t n) {
     return tail + mv_padding(r, tail, rec) + rec - head <= r->capacity ? MV_RING_OK : MV_RING_FULL;
 }
 
+static int mv_ring_has_space(mv_ring *r, uint64_t bytes) { return mv_spsc_room(r, bytes); } /* SPSC */
+
+/* Payload of a fragment of a message that is larger than a frame: a quarter of the ring with its header. */
+static inline uint64_t mv_fragment_payload(const mv_ring *r) { return r->capacity / 4 - MV_RING_LINE; }
+
+/* Return the bytes that a message of `n` bytes takes in fragments, from the producer's position on (MPSC: about). */
+static inline uint64_t mv_fragments_bytes(mv_ring *r, uint64_t n) {
+    uint64_t step = mv_fragment_payload(r), count = n / step;
+    uint64_t rest = n % step ? mv_record_bytes(n % step + MV_RING_HEADER) : 0,
+             rec = mv_record_bytes(step + MV_RING_HEADER);
+    if (count > 4) /* larger than the ring, wherever it begins */
+        return count * rec + rest;
+    uint64_t begin = r->mode == MV_RING_MPSC ? mv_atomic_load(&r->ctl->tail, memory_order_relaxed) : r->tail,
+             end = begin;
+    for (uint64_t k = 0; k < count; k++)
+        end += mv_padding(r, end, rec) + rec;
+    return end + (rest ? mv_padding(r, end, rest) + rest : 0) - begin;
+}
+
+/* MPSC: fill and commit a claim. Return its number. */
+static inline uint64_t mv_mpsc_fill(mv_ring *r, uint64_t pos, const uint8_t *src, uint64_t n, int type, int flags,
+                                    uint64_t t_ns) {
+    uint32_t crc = 0;
+    if (r->crc)
+        flags |= MV_FLAG_CRC, crc = mv_crc32c_copy(0, mv_mpsc_payload(r, pos), src, n);
+    else
+        memcpy(mv_mpsc_payload(r, pos), src, n);
+    return mv_mpsc_commit(r, pos, n, type, flags, t_ns, crc);
+}
+
 static inline void mv_ring_publish(mv_ring *r) {
     if (r->mode == MV_RING_SPSC)
         mv_spsc_publish(r);
@@ -56,11 +86,7 @@ static inline int mv_ring_put(mv_ring *r, const uint8_t *src, uint64_t n, int ty
     case MV_RING_MPSC:
         if ((rc = mv_mpsc_claim(r, n, type, flags, &pos)))
             return rc;
-        if (r->crc)
-            crc = mv_crc32c_copy(0, mv_mpsc_payload(r, pos), src, n);
-        else
-            memcpy(mv_mpsc_payload(r, pos), src, n);
-        *seq = mv_mpsc_commit(r, pos, n, type, flags, t_ns, crc);
+        *seq = mv_mpsc_fill(r, pos, src, n, type, flags, t_ns);
         return MV_RING_OK;
     default: *seq = r->next_seq; return mv_lossy_write(r, src, n, type, flags, r->next_seq, t_ns);
     }

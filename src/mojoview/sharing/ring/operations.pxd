@@ -86,6 +86,11 @@ cdef extern from "sharing/ring/operations.h" nogil:
 
     int mv_ring_has_data(mv_ring *r, uint64_t observer)
     int mv_ring_has_room(mv_ring *r, uint64_t n)
+    int mv_ring_has_space(mv_ring *r, uint64_t nbytes)
+    uint64_t mv_fragment_payload(const mv_ring *r)
+    uint64_t mv_fragments_bytes(mv_ring *r, uint64_t n)
+    int mv_spsc_room(mv_ring *r, uint64_t need)
+    uint64_t mv_mpsc_fill(mv_ring *r, uint64_t pos, const uint8_t *src, uint64_t n, int type, int flags, uint64_t t_ns)
     int mv_ring_wait(mv_ring *r, mv_ring_waitqueue *queue, mv_ring_condition test, uint64_t argument, int strategy,
                      uint64_t spin_ns, uint64_t deadline, int round)
     void mv_ring_wake(mv_ring_waitqueue *queue)

@@ -27,6 +27,7 @@ import numpy as np
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int, check_shape, deadline_after
 from mojoview.memory.errors import ArgumentError, Busy, SegmentError, ShapeError, WaitTimeout
+from mojoview.sharing.incoming import check_mask, copy_without_loss
 from mojoview.sharing.segment import schema, segments
 
 
@@ -220,17 +221,16 @@ cdef class Snapshot(Publication):
 
         Raises
         ------
-        ShapeError, TypeError
-            The array does not fit.
+        ShapeError, ArgumentError, MaskError
+            The shape differs; a value does not convert without loss; the array has missing values.
         Busy, WaitTimeout, ShmFullError, NotOwnerError, ClosedError
         """
+        check_mask(array, "publish()")
         array = np.asarray(array)
         if array.shape != self.shape:
             raise ShapeError(f"publish(): expected shape {self.shape}, got {array.shape}")
-        if not np.can_cast(array.dtype, self.dtype, "safe"):
-            raise ArgumentError(f"publish(): {array.dtype} does not convert to {self.dtype} without loss")
         with Writing(self, busy, timeout) as slot:
-            np.copyto(slot, array)
+            copy_without_loss(slot, array, "publish()")
         return self.version
 
     cdef int64_t acquire_slot(self, object busy, object timeout) except -1:

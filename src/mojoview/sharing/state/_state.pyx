@@ -24,6 +24,7 @@ import numpy as np
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import ArgumentError, DTypeError, LayoutError, SegmentError, ShapeError, WaitTimeout
+from mojoview.sharing.incoming import check_meaning
 from mojoview.sharing.segment import schema, segments
 
 
@@ -329,7 +330,7 @@ cdef class State(Publication):
         Parameters
         ----------
         target : writable contiguous buffer
-            Of exactly the dtype's size.
+            Of exactly the dtype's size: bytes, or an array of the State's dtype.
 
         Returns
         -------
@@ -338,8 +339,9 @@ cdef class State(Publication):
 
         Raises
         ------
-        ShapeError, LayoutError, ArgumentError
-            The size differs; the buffer is read-only or not contiguous; there is no buffer.
+        ShapeError, DTypeError, MaskError, LayoutError, ArgumentError
+            The size differs; the target has another dtype than the State, or a mask; the buffer is read-only or not
+            contiguous; there is no buffer.
         """
         cdef uint64_t number = 0, time_ns = 0
         cdef Py_buffer buffer
@@ -355,6 +357,12 @@ cdef class State(Publication):
                 f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})"
             ) from error
         nbytes = buffer.len
+        if type(target) is not bytearray and getattr(target, "dtype", None) is not self.dtype:
+            try:
+                check_meaning(target, self.dtype, "read_into()")
+            except Exception:
+                release_buffer(&buffer)
+                raise
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
         release_buffer(&buffer)
