@@ -3,7 +3,8 @@
 In reading order: `segment/` (shared memory with a header), `state/`, `snapshot/`, `ring/`, `arrays.py` (`share()`,
 `attach()`), `incoming.py` (dtype and mask of what is copied), `memory_pool.py` (reused memory), `crc32c.h` with
 `crc32c_step.h` and `crc32c_fold.h` (checksums). The lock-free algorithms are C headers that do not use Python:
-`state/latch.h`, `snapshot/slots.h`, and those of `ring/`. C programs in tests/native run them. Must not know kernels or pandas.
+`state/latch.h`, `snapshot/slots.h`, and those of `ring/`. C programs in tests/native run them. Must not know kernels
+or pandas.
 
 Counters:
 
