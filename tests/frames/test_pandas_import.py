@@ -24,6 +24,12 @@ SITUATIONS = {
     "pandas reloaded": "import importlib, mojoview, pandas; importlib.reload(pandas)",
     "a view of NumPy memory before": "import numpy, mojoview as mv; mv.kernels.sum(mv.view(numpy.ones(3)))",
     "names of frames": "import mojoview.frames; mojoview.frames.FrameView; mojoview.frames.register()",
+    "pyarrow imports pandas, under a lock": """
+import importlib.util, mojoview
+if importlib.util.find_spec("pyarrow"):
+    import pyarrow
+    pyarrow.array([1.0, 2.0])
+""",
     "an import of pandas that fails": """
 import os, tempfile, mojoview
 with tempfile.TemporaryDirectory() as place:

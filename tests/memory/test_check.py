@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ import mojoview as mv
 from mojoview import kernels
 from mojoview.loading.mojo.aot import compile_library
 from mojoview.memory import errors
-from mojoview.memory.check import LONGEST, seconds_of
+from mojoview.memory.check import LONGEST, deadline_after, seconds_of
 
 X = np.arange(4.0)
 TAKERS = {
@@ -88,3 +89,29 @@ def test_a_fraction_of_a_second_where_it_is_told():
         assert hook._timeout == 0.5
     member = mv.python_callable(len, timeout=np.float32(0.5))
     assert f"{member.timeout:g}" == "0.5"
+
+
+@pytest.mark.parametrize("seconds", [0, 0.25, 2.5, 3600])
+def test_deadlines_are_in_nanoseconds(seconds):
+    assert deadline_after("wait()", seconds, 100) == 100 + int(seconds * 10**9)
+    assert deadline_after("wait()", None, 100) is None
+
+
+WAITS = {
+    "State.wait_newer": lambda state, snapshot, ring: state.wait_newer(0.05),
+    "Snapshot.wait_newer": lambda state, snapshot, ring: snapshot.wait_newer(0.05),
+    "Ring.read": lambda state, snapshot, ring: ring.read(1, 0.05),
+    "Ring.read_into": lambda state, snapshot, ring: ring.read_into(bytearray(64), 0.05),
+}
+
+
+@pytest.mark.timeout(25)  # a timeout in the wrong unit would last a thousand times as long
+@pytest.mark.parametrize("wait", WAITS)
+def test_waits_for_nothing_end_at_their_timeout(wait):
+    with (
+        mv.State.create(None, "f8") as state,
+        mv.Snapshot.create(None, 3, "f8") as snapshot,
+        mv.Ring.create(None, 4096) as ring,
+        suppress(errors.WaitTimeout),
+    ):
+        assert not WAITS[wait](state, snapshot, ring)

@@ -351,11 +351,13 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 def _test_internals() -> str | None:
     """Return the first difference between this pandas and the block manager described above; None if there is none."""
     try:
-        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "c": [5.0, 6.0]})
+        # Labels that are not strings: of strings pandas makes an array of pyarrow, which waits for a lock that pyarrow
+        # holds while it imports pandas.
+        frame = pd.DataFrame({0: [1.0, 2.0], 1: [3.0, 4.0], 2: [5.0, 6.0]})
         manager = frame._mgr
         block = manager.blocks[manager.blknos[1]]
         values = block.values[manager.blklocs[1]]
-        if _address(values) != _address(frame["b"].to_numpy()) or list(block.mgr_locs) != [0, 1, 2]:
+        if _address(values) != _address(frame[1].to_numpy()) or list(block.mgr_locs) != [0, 1, 2]:
             return "a column is not at the address of its row in the block"
         pins = BlockPins(frame)
         if not block.refs.has_reference():
