@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,9 +18,11 @@ import pytest
 from safety import hostile
 from safety.hostile import safe
 from support.process import run_code
+from support.waiting import wait_until
 
 import mojoview as mv
 from mojoview.memory import errors
+from mojoview.safety.workers import worker_process
 from mojoview.safety.workers.worker_pool import POOL, WorkerPool, max_workers
 
 PROGRAMS = Path(__file__).parent / "programs.py"
@@ -104,7 +108,7 @@ def test_waiting_for_a_worker_times_out(monkeypatch, y):
         entered = threading.Event()
 
         def hold():
-            worker = workers.acquire(None, "held")
+            worker, _ = workers.acquire(None, "held")
             entered.set()
             release.wait(60)
             workers.release(worker)
@@ -125,18 +129,89 @@ def test_waiting_for_a_worker_times_out(monkeypatch, y):
             safe("naps", y, 0, isolate=True)
 
 
-def test_a_worker_that_cannot_start_is_an_error(monkeypatch, y):
+@pytest.fixture
+def fresh_pool(monkeypatch):
+    """A pool without workers."""
     workers = WorkerPool()
     monkeypatch.setattr("mojoview.safety.workers._isolated_call.POOL", workers)
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(mv.KernelError, match="did not start"):
-        safe("naps", y, 0, isolate=True)
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(mv.KernelError, match="cannot be started"):
-        safe("naps", y, 0, isolate=True)
-    monkeypatch.undo()
+    yield workers
+    workers.close()
     assert workers.pids == []
     assert workers._starting == 0
+
+
+@pytest.mark.parametrize(("program", "message"), [("exit 3", "it exited"), ("sleep 60", "in time"), ("echo", "exited")])
+def test_a_program_that_is_no_python_is_an_error(program, message, monkeypatch, y, fresh_pool, tmp_path):
+    """Also one that does not exit: the first line of the worker is waited for a few seconds only."""
+    other = tmp_path / "python3"
+    other.write_text(f"#!/bin/sh\n{program}\n")
+    other.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(other))
+    monkeypatch.setattr(worker_process, "HELLO_TIMEOUT_S", 0.5)
+    with pytest.raises(mv.KernelError, match=f"did not start.*{message}"):
+        safe("naps", y, 0, isolate=True)
+
+
+def test_a_program_that_embeds_python_is_never_started(monkeypatch, y, fresh_pool, tmp_path):
+    # a server with an embedded interpreter: patroni#1440
+    server = tmp_path / "server"
+    server.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    server.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(server))
+    safe("naps", y, 0, isolate=True)  # by the interpreter beside the library
+    fresh_pool.close()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    for executable in (str(server), "", None, "/no/such/python"):
+        monkeypatch.setattr(sys, "executable", executable)
+        with pytest.raises(mv.KernelError, match=r"cannot be started.*is not a Python interpreter"):
+            safe("naps", y, 0, isolate=True)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # pyinstaller#7580
+    with pytest.raises(mv.KernelError, match="frozen"):
+        safe("naps", y, 0, isolate=True)
+    assert not (tmp_path / "started").exists()
+
+
+def test_calls_are_served_in_the_order_in_which_they_came(monkeypatch, fresh_pool):
+    """A call that comes later does not take the worker from one that waits."""
+    monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
+    worker, _ = fresh_pool.acquire(None, "first")
+    order, threads = [], []
+
+    def wait(number):
+        mine, _ = fresh_pool.acquire(None, f"call {number}")
+        order.append(number)
+        fresh_pool.release(mine)
+
+    for number in range(20):
+        threads.append(threading.Thread(target=wait, args=(number,)))
+        threads[-1].start()
+        wait_until(lambda: len(fresh_pool._waiting) == len(threads))
+    fresh_pool.release(worker)
+    mine, _ = fresh_pool.acquire(None, "last")
+    assert order == list(range(20))
+    fresh_pool.release(mine)
+    for thread in threads:
+        thread.join()
+
+
+def test_one_deadline_holds_for_the_whole_call(monkeypatch, y, fresh_pool):
+    """The time that a call waited for a worker is not given to the kernel again."""
+    monkeypatch.setenv("MOJOVIEW_WORKERS", "1")
+    seen = []
+    worker, _ = fresh_pool.acquire(None, "first")
+
+    def receive_reply(self, deadline):
+        seen.append(deadline - begin)
+        return type(self).receive_reply(self, deadline)
+
+    monkeypatch.setattr(worker, "receive_reply", functools.partial(receive_reply, worker), raising=False)
+    timer = threading.Timer(0.2, fresh_pool.release, (worker,))
+    begin = time.monotonic()
+    timer.start()
+    safe("naps", y, 0, timeout=50)
+    timer.join()
+    assert 49 < seen[0] < 50.1  # 50 from the beginning of the call, not from the moment at which it got the worker
 
 
 def test_a_worker_imports_no_pandas():

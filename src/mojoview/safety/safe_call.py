@@ -43,7 +43,7 @@ def safe_call(
     *args, **options
         As the kernel takes them. Borrowed for the call.
     timeout : float, optional
-        Seconds that the kernel may run; waiting for a free worker may take as long again. Isolates.
+        Seconds that the call may take, with the wait for a free worker; starting a worker does not count. Isolates.
     memory_limit : int, optional
         Bytes that the kernel may allocate; the arrays do not count. Isolates.
     safety : {"standard", "strict"}
@@ -83,9 +83,9 @@ def safe_call(
     beyond the end of an array, including a read, is a KernelCrashed that names the argument; in this process only
     writes are noticed.
 
-    Thread safety: any thread. Each isolated call has a worker of its own and waits if all are busy. There are as many
-    workers as the process has CPUs, two at least, unless MOJOVIEW_WORKERS sets their number. Ctrl-C ends the worker at
-    once.
+    Thread safety: any thread. Each isolated call has a worker of its own and waits if all are busy, first come, first
+    served. There are as many workers as the process has CPUs, two at least, unless MOJOVIEW_WORKERS sets their number.
+    Ctrl-C ends the worker at once.
 
     Examples
     --------

@@ -11,7 +11,8 @@ cdef extern from "safety/workers/channel.h" nogil:
         char module[1]  # the C header has the lengths
         char name[1]
     ctypedef struct mv_crash:
-        uint64_t calls_started, failed_alloc, arena
+        uint64_t calls_started, arena
+        uint64_t[2] failed_alloc
         uint32_t state
         int32_t signal, code, access
         uint64_t address, pc
@@ -35,5 +36,6 @@ cdef class Channel:
     cdef mv_message *incoming
     cdef uint64_t seen       # messages received
     cdef int socket
+    cdef int process         # pidfd of the other process, or -1
     cdef mv_spin spin        # of mv_channel_wait(), as is the next
     cdef int polling

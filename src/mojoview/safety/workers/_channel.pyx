@@ -22,8 +22,10 @@ cdef extern from "safety/workers/channel.h" nogil:
         MV_CRASH_FRAMES
         MV_CRASH_MODULE
         MV_CRASH_NAME
+    uint64_t MV_ALLOC_CHECK
     int mv_channel_send(mv_message *message, int socket)
-    int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline, int *polling)
+    int mv_channel_wait(mv_message *message, int socket, int process, uint64_t seen, mv_spin *spin, uint64_t deadline,
+                        int *polling)
     int mv_crash_install(int fd)
     uint64_t mv_monotonic_ns()
 
@@ -34,12 +36,20 @@ cdef extern from "<sys/mman.h>" nogil:
     void *mmap(void *address, size_t nbytes, int protection, int flags, int fd, int64_t offset)
     int munmap(void *address, size_t nbytes)
     int mprotect(void *address, size_t nbytes, int protection)
+    int msync(void *address, size_t nbytes, int flags)
     void *MAP_FAILED
     enum:
         MAP_SHARED
         PROT_NONE
         PROT_READ
         PROT_WRITE
+        MS_ASYNC
+
+cdef extern from "<sys/socket.h>" nogil:
+    ssize_t recv(int socket, void *buffer, size_t nbytes, int flags)
+    enum:
+        MSG_PEEK
+        MSG_DONTWAIT
 
 OUT_OF_LINE = MV_CHANNEL_OUT_OF_LINE
 CHANNEL_BYTES = sizeof(mv_channel)
@@ -77,7 +87,7 @@ cdef class Channel:
         cdef void *at = mmap(NULL, sizeof(mv_channel), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
         if at == MAP_FAILED:
             raise KernelError("worker: its channel cannot be mapped")
-        self.memory, self.socket = <mv_channel *>at, socket
+        self.memory, self.socket, self.process = <mv_channel *>at, socket, -1
         self.incoming, self.outgoing = &self.memory.reply, &self.memory.request
         if worker:
             self.incoming, self.outgoing = self.outgoing, self.incoming
@@ -85,6 +95,13 @@ cdef class Channel:
     def __dealloc__(self):
         if self.memory is not NULL:
             munmap(self.memory, sizeof(mv_channel))
+
+    def watch(self, int pidfd):
+        """watch(pidfd)
+
+        Notice the death of the other process by its pidfd, also while a child of it keeps the socket open. Borrowed.
+        """
+        self.process = pidfd
 
     def send(self, int64_t tag, tuple values=()):
         """send(tag, values=())
@@ -159,7 +176,8 @@ cdef class Channel:
             deadline = mv_monotonic_ns() + <uint64_t>(<double>timeout * 1e9)
         while rc:
             with nogil:
-                rc = mv_channel_wait(self.incoming, self.socket, self.seen, spin, deadline, &self.polling)
+                rc = mv_channel_wait(self.incoming, self.socket, self.process, self.seen, spin, deadline,
+                                     &self.polling)
             if rc == -ETIMEDOUT:
                 raise WaitTimeout(f"no message came within {timeout} s")
             if rc == -EINTR:
@@ -200,6 +218,14 @@ cdef class Channel:
                 raise PeerGone(f"malformed message from the other process: a value of kind {kind}")
         return values
 
+    def has_stray_bytes(self):
+        """has_stray_bytes()
+
+        Return whether bytes that belong to no message are on the socket, or its other end is closed; between calls.
+        """
+        cdef char byte
+        return recv(self.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0
+
     def start_call(self):
         """start_call()
 
@@ -237,7 +263,8 @@ cdef class Channel:
         for k in range(min(c.frames, <uint32_t>MV_CRASH_FRAMES)):
             f = &c.frame[k]
             frames.append((f.pc, f.base, bounded(f.module, MV_CRASH_MODULE), bounded(f.name, MV_CRASH_NAME)))
-        return c.failed_alloc, c.arena, c.state, c.signal, c.code, c.access, c.address, c.pc, frames
+        refused = c.failed_alloc[0] if c.failed_alloc[0] ^ MV_ALLOC_CHECK == c.failed_alloc[1] else 0
+        return refused, c.arena, c.state, c.signal, c.code, c.access, c.address, c.pc, frames
 
 
 cdef bytes bounded(const char *text, size_t most):
@@ -267,6 +294,18 @@ def install_crash_handler(int fd):
     cdef int rc = mv_crash_install(fd)
     if rc < 0:
         raise KernelError(f"worker: installing the crash handler: {os.strerror(-rc)}")
+
+
+def is_mapped(uint64_t address, int64_t nbytes):
+    """is_mapped(address, nbytes)
+
+    Return whether all pages of a range are mapped in this process, whatever their protection.
+
+    Notes
+    -----
+    Thread safety: any thread.
+    """
+    return msync(<void *><uintptr_t>address, nbytes, MS_ASYNC) == 0
 
 
 def protect_pages(uint64_t address, int64_t nbytes, int protection):

@@ -8,11 +8,12 @@ import time
 
 from mojoview.calls._kernel import error_of
 from mojoview.calls.arguments import with_kernel_message
-from mojoview.memory.errors import MojoSafetyError
+from mojoview.memory.errors import KernelError, MojoSafetyError
 from mojoview.safety.strict import check_finite, guard_error
 from mojoview.safety.workers.arena import GUARD_PATTERN as _GUARD_PATTERN, is_fortran, place_arrays
 from mojoview.safety.workers.crash_errors import crash_error, timeout_error
-from mojoview.safety.workers.kernel_reference import KernelStatus, reference_to
+from mojoview.safety.kernel_reference import KernelStatus, reference_to
+from mojoview.safety.workers.reply import MalformedReply
 from mojoview.safety.workers.worker_pool import POOL
 
 cdef enum:
@@ -62,15 +63,19 @@ def run_isolated(BoundCall call not None, timeout, limit, bint strict, bint fini
     Thread safety: any thread.
     """
     cdef int attempt
+    deadline = None if timeout is None else time.monotonic() + timeout
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        worker = POOL.acquire(None if timeout is None else time.monotonic() + timeout, call.kernel.name)
+        worker, deadline = POOL.acquire(deadline, call.kernel.name)
         try:
-            reply = call_worker(worker, call, timeout, limit, strict, finite, attempt < MAX_ATTEMPTS)
+            reply = call_worker(worker, call, timeout, deadline, limit, strict, finite, attempt < MAX_ATTEMPTS)
         except BaseException:
             POOL.discard(worker)
             raise
         if reply is not None:
-            POOL.release(worker)
+            if worker.channel.has_stray_bytes():  # its kernel wrote to the connection: not for another call
+                POOL.discard(worker)
+            else:
+                POOL.release(worker)
             break
         POOL.discard(worker)
     done, value = reply
@@ -81,7 +86,7 @@ def run_isolated(BoundCall call not None, timeout, limit, bint strict, bint fini
 
 
 cdef tuple call_worker(
-    object worker, BoundCall call, object timeout, object limit, bint strict, bint finite, bint retry
+    object worker, BoundCall call, object timeout, object deadline, object limit, bint strict, bint finite, bint retry
 ):
     """Return whether the call succeeded, and its result or exception.
 
@@ -96,7 +101,7 @@ cdef tuple call_worker(
         plan.windows[k][...] = (<Argument>copies[k]).array
     for guard in plan.guards:
         guard[:] = _GUARD_PATTERN
-    reply = exchange(worker, call, plan, reference, copies, timeout, limit, retry)
+    reply = exchange(worker, call, plan, reference, copies, timeout, deadline, limit, retry)
     if reply is None:
         return None
     done, value = reply
@@ -129,23 +134,26 @@ cdef tuple call_worker(
 
 
 cdef object exchange(
-    object worker, BoundCall call, _CallPlan plan, object reference, list copies, object timeout, object limit,
-    bint retry
+    object worker, BoundCall call, _CallPlan plan, object reference, list copies, object timeout, object deadline,
+    object limit, bint retry
 ):
     """Send a call to the worker and return its reply; see `call_worker` for `retry`."""
     cdef Channel channel = worker.channel
-    channel.memory.crash.failed_alloc = 0
+    channel.memory.crash.failed_alloc[0] = channel.memory.crash.failed_alloc[1] = 0
     started = channel.memory.crash.calls_started
     try:
         if not (plan.registered and limit is None and not call.options and channel.send(plan.number, call.scalars)):
             new = None if reference.key in worker.kernels else reference
             details = reference.key, new, plan.arrays, len(call.values), call.prepared, plan.layout.pages
-            worker.send_request(timeout, (plan.number, details, list(call.scalars), call.options, limit))
-        return worker.receive_reply(timeout)
+            worker.send_request(deadline, (plan.number, details, list(call.scalars), call.options, limit))
+        return worker.receive_reply(deadline)
     except TimeoutError:
         raise timeout_error(call.kernel.name, timeout, worker.abort_and_report(), worker.output()) from None
-    except (EOFError, ConnectionError):
+    except (EOFError, ConnectionError, MalformedReply) as error:
         status, report = worker.wait_exit(), worker.crash_report()
+        if status is None:
+            raise KernelError(f"safe_call({call.kernel.name}): a kernel wrote to the connection of its worker process, "
+                              f"which was ended ({error})", kernel=call.kernel.name) from None
         if retry and channel.memory.crash.calls_started == started and report.signal == 0:
             return None  # the worker died before starting: safe to retry
         raise crash_error(call.kernel.name, status, report, worker.output(), copies, plan.layout, limit) from None

@@ -60,12 +60,12 @@ static inline int mv_channel_ready(const mv_message *message, uint64_t seen) {
 }
 
 /* Wait for the message after number `seen`; `deadline` is a time of mv_monotonic_ns(). `spin` is NULL on one core;
- * `polling` carries the caller's state between calls for the same message. 0, -ETIMEDOUT, -EINTR (call again), -EPIPE
- * if the writer has exited. */
-static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen, mv_spin *spin, uint64_t deadline,
-                                  int *polling) {
+ * `polling` carries the caller's state between calls for the same message; `process` is a pidfd of the writer, or -1.
+ * 0, -ETIMEDOUT, -EINTR (call again), -EPIPE if the writer has exited. */
+static inline int mv_channel_wait(mv_message *message, int socket, int process, uint64_t seen, mv_spin *spin,
+                                  uint64_t deadline, int *polling) {
     uint64_t now, left_ms;
-    struct pollfd at = {socket, POLLIN, 0};
+    struct pollfd at[2] = {{socket, POLLIN, 0}, {process, POLLIN, 0}}; /* poll() ignores a descriptor of -1 */
     char byte;
     ssize_t got;
     int rc;
@@ -86,10 +86,12 @@ static inline int mv_channel_wait(mv_message *message, int socket, uint64_t seen
         if (now >= deadline)
             return -ETIMEDOUT;
         left_ms = (deadline - now) / 1000000u + 1;
-        rc = poll(&at, 1, left_ms > 1000000u ? 1000000 : (int)left_ms);
+        rc = poll(at, 2, left_ms > 1000000u ? 1000000 : (int)left_ms);
         if (rc < 0)
             return -errno;
     } while (rc == 0);
+    if (at[0].revents == 0) /* the process has exited, and something else keeps its end of the socket open */
+        return mv_channel_ready(message, seen) ? (*polling = 0) : -EPIPE;
     got = recv(socket, &byte, 1, 0);
     if (got < 0)
         return errno == EINTR || errno == EAGAIN ? -EINTR : -EPIPE;

@@ -93,7 +93,7 @@ int mv_crash_install(int fd) {
 #endif
     volatile uint64_t **failed_alloc = dlsym(RTLD_DEFAULT, "mv_failed_alloc"); /* NULL without malloc_shim.c */
     if (failed_alloc)
-        *failed_alloc = &crash_record->failed_alloc;
+        *failed_alloc = crash_record->failed_alloc;
     if (sigaltstack(&stack, NULL) < 0)
         return -errno;
     memset(&action, 0, sizeof action);

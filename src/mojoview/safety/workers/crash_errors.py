@@ -33,7 +33,9 @@ def crash_error(
     limit: int | None,
 ) -> MojoSafetyError:
     """Return the exception for a worker that ended in a call, with the argument beside which it accessed memory."""
-    number = report.signal or max(0, -status)
+    if report.signal and report.signal != -status:  # the kernel has overwritten the record
+        report = CrashReport(0, report.arena, 0, None, "", ())
+    number = max(0, -status)
     stack = report.stack()
     where = f" in {report.location()}" if stack else ""
     if report.failed_alloc and number:

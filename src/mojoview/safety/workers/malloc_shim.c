@@ -1,7 +1,7 @@
 /* Record allocations that fail, so that a crash caused by one can be distinguished from other crashes.
  *
  * A separate library that only worker processes preload. Its functions forward to glibc's and store the size of a
- * failed allocation in *mv_failed_alloc, which crash.c sets. */
+ * failed allocation in mv_failed_alloc[2], which crash.c sets. */
 #undef _FILE_OFFSET_BITS /* mmap and mmap64 are distinct functions here */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -25,9 +25,16 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
+static void note(size_t bytes) {
+    if (mv_failed_alloc) {
+        mv_failed_alloc[0] = bytes;
+        mv_failed_alloc[1] = bytes ^ UINT64_C(0x9e3779b97f4a7c15); /* MV_ALLOC_CHECK */
+    }
+}
+
 static void *record_failure(void *p, size_t bytes) {
-    if (!p && bytes && mv_failed_alloc)
-        *mv_failed_alloc = bytes;
+    if (!p && bytes)
+        note(bytes);
     return p;
 }
 
@@ -58,8 +65,8 @@ MV_PRELOADED int posix_memalign(void **out, size_t alignment, size_t bytes) {
 
 static void *map(void *address, size_t bytes, int protection, int flags, int fd, int64_t offset) {
     void *p = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
-    if (p == MAP_FAILED && errno == ENOMEM && mv_failed_alloc)
-        *mv_failed_alloc = bytes;
+    if (p == MAP_FAILED && errno == ENOMEM)
+        note(bytes);
     return p;
 }
 

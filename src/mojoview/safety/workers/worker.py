@@ -13,7 +13,6 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 from typing import Any
 
@@ -22,22 +21,22 @@ import numpy as np
 from mojoview.calls import Kernel
 from mojoview.calls._kernel import invoke_bound
 from mojoview.memory.errors import KernelError, KernelMemoryError, MojoViewError
+from mojoview.safety.kernel_reference import KernelReference, KernelStatus, open_kernel
 from mojoview.safety.workers import _channel
 from mojoview.safety.workers._channel import OUT_OF_LINE, Channel
 from mojoview.safety.workers.arena import START as ARENA_START
-from mojoview.safety.workers.kernel_reference import KernelReference, KernelStatus, open_kernel
+from mojoview.safety.workers.reply import LENGTH, encode_reply
 from mojoview.sharing.segment import segments
 from mojoview.sharing.segment._segment import Segment
 
 __all__ = ["main", "receive", "send"]
 
 MAX_OUTPUT_BYTES = 16 << 20  # that a kernel may print in one call
-LENGTH = struct.Struct("<Q")
 ANCILLARY_BYTES = socket.CMSG_LEN(4)
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    """Return the next payload and the descriptors sent with its first byte; EOFError if the peer has exited."""
+    """Return the parent's next payload and the descriptors sent with its first byte; EOFError if it has exited."""
     data, extras, _, _ = connection.recvmsg(4096, ANCILLARY_BYTES)
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = connection.recv(1 << 20)
@@ -66,6 +65,7 @@ class WorkerState:
         self.kernels: dict[int, Kernel] = {}
         self.plans: dict[int, CallPlan] = {}
         self.pages: tuple[tuple[int, int, bool], ...] = ()
+        self.descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.name = "worker"  # of the kernel that was called last
 
     def map_arena(self, fd: int) -> None:
@@ -81,6 +81,11 @@ class WorkerState:
             os.close(fd)
         self.memory = np.asarray(self.segment.view(0, (int(self.segment.facts["segment_bytes"]),), "u1", writable=True))
         self.channel.set_arena(self.memory.ctypes.data)
+
+    def is_fit(self) -> bool:
+        """Return whether the last kernel left what the next call needs: the arrays' memory and the limits."""
+        mapped = self.memory.nbytes == 0 or _channel.is_mapped(self.memory.ctypes.data, self.memory.nbytes)
+        return mapped and resource.getrlimit(resource.RLIMIT_NOFILE) == self.descriptors
 
     def guard(self, pages: tuple[tuple[int, int, bool], ...]) -> None:
         """Make all pages but the header's and those of the call's arrays inaccessible; without guards, none."""
@@ -181,17 +186,16 @@ def _set_soft_limit(what: int, limit: int) -> None:
     resource.setrlimit(what, (hard if limit == resource.RLIM_INFINITY else limit, hard))
 
 
-def error_reply(error: BaseException, name: str) -> MojoViewError:
-    """Return the exception as a picklable MojoViewError."""
-    if isinstance(error, MemoryError) and not isinstance(error, MojoViewError):
-        error = KernelMemoryError(f"{name}(): {error}", kernel=name)
-    if isinstance(error, MojoViewError):
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception as reason:
-            return KernelError(f"{name}(): {error} (the exception itself cannot be pickled: {reason})", kernel=name)
-        return error
-    return KernelError(f"{name}(): {type(error).__name__}: {error}", kernel=name)
+def reply_to(done: bool, value: Any, name: str) -> bytes:
+    """Return a call's result or exception as a reply; an exception outside mojoview's tree becomes a KernelError."""
+    if isinstance(value, MemoryError) and not isinstance(value, MojoViewError):
+        value = KernelMemoryError(f"{name}(): {value}", kernel=name)
+    elif not done and not isinstance(value, MojoViewError | KernelStatus):
+        value = KernelError(f"{name}(): {type(value).__name__}: {value}", kernel=name)
+    try:
+        return encode_reply(done, value)
+    except (TypeError, ValueError) as reason:
+        return encode_reply(False, KernelError(f"{name}(): {str(value)[:10_000]} ({reason})", kernel=name))
 
 
 def die_with_parent(parent_pipe: int) -> None:
@@ -214,24 +218,27 @@ def main(connection_fd: int, parent_pipe: int, channel_fd: int) -> None:
     connection = socket.socket(fileno=connection_fd)
     channel = Channel(channel_fd, connection_fd, True)
     state = WorkerState(channel)
-    send(connection, ("ready", os.getpid()))
+    connection.sendall(encode_reply(True, "ready"))
     while True:
         try:
             tag = channel.receive(None)
             payload, fds = receive(connection) if tag == OUT_OF_LINE else ((), [])
         except (EOFError, ConnectionError):
             return
-        reply: Any
         try:
             if fds:
                 state.map_arena(fds[0])
             value = state.call_new_plan(*payload) if payload else state.call(tag, channel.values())
             if channel.send(0, (value,)):
+                if not state.is_fit():  # after the reply, which does not wait for this
+                    os._exit(0)
                 continue
-            reply = (True, value)
+            reply = reply_to(True, value, state.name)
         except KernelStatus as status:
-            reply = (False, KernelStatus(*status.args))
+            reply = reply_to(False, status, state.name)
         except BaseException as error:
-            reply = (False, error_reply(error, state.name))
+            reply = reply_to(False, error, state.name)
         channel.send(OUT_OF_LINE)
-        send(connection, reply)
+        connection.sendall(reply)
+        if not state.is_fit():
+            os._exit(0)

@@ -4,6 +4,7 @@ The parent runs this file by its path, because it may have found the package on 
 does not have. With the option -X, `import mojoview` registers no accessors and so does not import pandas.
 """
 
+import os
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -21,6 +22,7 @@ def import_package() -> None:
 
 if __name__ == "__main__":
     descriptors, sys.path[:] = [int(argument) for argument in sys.argv[1:4]], sys.argv[4:]
+    os.write(descriptors[0], b"\n")  # the parent waits for this line: it has started Python, and not something else
     import_package()
     from mojoview.safety.workers.worker import main
 

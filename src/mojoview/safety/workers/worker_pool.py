@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import time
+from collections import deque
 
 from mojoview.memory.errors import KernelError, KernelTimeout, KernelValueError
 from mojoview.safety.workers.worker_process import WorkerProcess
@@ -25,8 +27,19 @@ def max_workers() -> int:
     return max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
+class _Waiter:
+    """A call that waits for a worker, or for the permission to start one."""
+
+    __slots__ = ("granted", "ready", "worker")
+
+    def __init__(self) -> None:
+        self.ready = threading.Event()
+        self.granted = False
+        self.worker: WorkerProcess | None = None  # None when granted: it may start one
+
+
 class WorkerPool:
-    """Workers, one per call.
+    """Workers, one per call. Calls that wait are served in the order in which they came.
 
     Notes
     -----
@@ -38,8 +51,7 @@ class WorkerPool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)  # for those who wait; the lock alone is cheaper to take
-        self._waiting = 0
+        self._waiting: deque[_Waiter] = deque()
         self._fork_lock = threading.Lock()  # held while a process is being started
         self._idle: list[WorkerProcess] = []
         self._all: set[WorkerProcess] = set()
@@ -51,36 +63,76 @@ class WorkerPool:
         """Process IDs of the workers."""
         return sorted(worker.pid for worker in list(self._all))
 
-    def acquire(self, deadline: float | None, name: str) -> WorkerProcess:
-        """Return a warm worker for the call of that name. Follow it by `release()`, or by `discard()` on any error."""
+    def acquire(self, deadline: float | None, name: str) -> tuple[WorkerProcess, float | None]:
+        """Return a warm worker for the call of that name, and the call's deadline.
+
+        The time that it takes to start a worker does not count: the deadline moves by it. Follow the call by
+        `release()`, or by `discard()` on any error.
+        """
         with self._lock:
-            while not self._idle and len(self._all) + self._starting >= max_workers():
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
-                self._waiting += 1
-                try:
-                    self._changed.wait(left)
-                finally:
-                    self._waiting -= 1
             if self._closed:
                 raise KernelError(f"safe_call({name}): the interpreter is shutting down")
-            if self._idle:
-                return self._idle.pop()
-            self._starting += 1
-        return self._start_worker()
+            if self._idle and not self._waiting:
+                return self._idle.pop(), deadline
+            waiter = _Waiter()
+            self._waiting.append(waiter)
+            self._serve()
+        worker = waiter.worker if waiter.granted else self._wait(waiter, deadline, name)
+        if worker is not None:
+            return worker, deadline
+        begin = time.monotonic()
+        worker = self._start_worker(name)
+        return worker, None if deadline is None else deadline + (time.monotonic() - begin)
 
-    def _start_worker(self) -> WorkerProcess:
+    def _serve(self) -> None:
+        """Give idle workers, and permissions to start one, to those who have waited longest. Holds the lock."""
+        while self._waiting and (self._idle or len(self._all) + self._starting < max_workers()):
+            waiter = self._waiting.popleft()
+            if self._idle:
+                waiter.worker = self._idle.pop()
+            else:
+                self._starting += 1
+            waiter.granted = True
+            waiter.ready.set()
+
+    def _wait(self, waiter: _Waiter, deadline: float | None, name: str) -> WorkerProcess | None:
+        """Return the worker that the call is given; None if it may start one."""
+        try:
+            waiter.ready.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except BaseException:  # Ctrl-C
+            self._give_up(waiter)
+            raise
+        if not waiter.granted and not self._give_up(waiter):
+            raise KernelTimeout(f"safe_call({name}): no worker process became free in time", kernel=name)
+        return waiter.worker
+
+    def _give_up(self, waiter: _Waiter) -> bool:
+        """Leave the queue; return whether the call had been served after all (on Ctrl-C its turn goes to the next)."""
+        with self._lock:
+            if not waiter.granted:
+                self._waiting.remove(waiter)
+                return False
+            if sys.exc_info()[0] is not None:
+                if waiter.worker is not None:
+                    self._idle.append(waiter.worker)
+                else:
+                    self._starting -= 1
+                self._serve()
+            return True
+
+    def _start_worker(self, name: str) -> WorkerProcess:
         worker = None
         try:
+            if self._closed:
+                raise KernelError(f"safe_call({name}): the interpreter is shutting down")
             with self._fork_lock:
                 worker = WorkerProcess()
         finally:
-            with self._changed:
+            with self._lock:
                 self._starting -= 1
                 if worker is not None:
                     self._all.add(worker)
-                self._changed.notify()
+                self._serve()
         try:
             worker.wait_ready()
         except BaseException:
@@ -95,23 +147,24 @@ class WorkerPool:
             if worker in self._all:
                 self._idle.append(worker)
                 if self._waiting:
-                    self._changed.notify()
+                    self._serve()
 
     def discard(self, worker: WorkerProcess) -> None:
         """Kill a worker that was acquired instead of returning it."""
-        with self._changed:
+        with self._lock:
             known = worker in self._all
             self._all.discard(worker)
-            self._changed.notify()
+            self._serve()
         if known:
             worker.close()
 
     def close(self) -> None:
         """Kill all workers and the calls that they run. The next call starts a new one."""
-        with self._changed:
+        with self._lock:
             idle, self._idle = self._idle, []
             self._all.difference_update(idle)
             busy = list(self._all)
+            self._serve()
         for worker in idle:
             worker.close()
         for worker in busy:  # its caller notices, and discards it
