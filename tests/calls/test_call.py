@@ -12,6 +12,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.foreign import array, kernel, library, value
 from support.process import run_isolated
 
@@ -237,6 +239,33 @@ def test_refusals(x, y, error, text, add_to):
         add_to(x, y)
     np.testing.assert_array_equal(np.array(y), y_before)
     assert live_leases() == leases
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_call_sees_overlap_where_numpy_does(data):
+    """Slices of one array as input and output: refused if, and only if, they share a byte."""
+    base = np.arange(144.0).reshape(12, 12)
+    rows, columns = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
+
+    def part():
+        row, column = data.draw(st.integers(0, 7)), data.draw(st.integers(0, 7))
+        down, across = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
+        found = base[row : row + down * rows : down, column : column + across * columns : across]
+        return found.T if data.draw(st.booleans()) and found.shape[0] == found.shape[1] else found
+
+    x, out = part(), part()
+    if x.shape != out.shape:
+        return
+    steps = [pair for pair, n in zip(zip(x.strides, out.strides, strict=True), x.shape, strict=True) if n > 1]
+    same = x.ctypes.data == out.ctypes.data and all(a == b for a, b in steps)
+    expected = x.copy()
+    if np.shares_memory(x, out) and not same:
+        with pytest.raises(OverlapError):
+            kernels.copy(x, out)
+    else:
+        kernels.copy(x, out)
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_overlap(add_to):

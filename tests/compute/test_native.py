@@ -36,7 +36,7 @@ LOOPS_FAULTS = [
     build.Fault("compute/walk.h", "nest->shape[kept] *= outer;", ""),
     build.Fault("compute/walk.h", "at[d - 1]++;", "at[d - 1] += 2;"),
     build.Fault("memory/numeric.h", "0xfff + odd", "0x1000"),
-    build.Fault("calls/native/checks.h", "step - rest < (int64_t)b->itemsize", "0"),
+    build.Fault("calls/native/checks.h", "mv_regions_share(&x, &y)", "0"),
     build.Fault("compute/reduce_loops.h", "x[i] == best", "1", context="MV_FIRST(x, n, i, x[i] == best);"),
 ]
 POOL_FAULTS = [

@@ -575,3 +575,15 @@ def test_dropped_capsules_leak_nothing():
     assert live_leases() == before
     for v in views:
         v.release()
+
+
+def test_null_series_of_polars():
+    polars = pytest.importorskip("polars")
+    for values in ([None], [None, None, None], []):
+        series = polars.Series(values, dtype=polars.Null)
+        view = mv.view(series)
+        assert list(view) == values
+        assert view.masked == bool(values)
+        assert mv.view(series[1:]).size == max(0, len(values) - 1)
+    column = mv.view(polars.DataFrame({"a": [None, None], "b": [1, 2]}).to_struct("s"))
+    assert [element["a"] for element in column] == [None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from support.arrays import DTYPES, arrays, assert_same, filled
 
 import mojoview as mv
+from mojoview.memory import errors
 from mojoview.memory.errors import ArgumentError, DTypeError, LayoutError, ReadOnlyError, ReleasedError, ShapeError
 
 
@@ -116,12 +118,61 @@ def test_iteration_length_and_truth_follow_the_first_axis():
         assert_same(row, expected)
     assert [int(x) for x in mv.view(array[0])] == [0, 1, 2, 3]
     assert np.int64(7) in mv.view(array[1])
-    assert not mv.view(np.zeros(0))
+    for many in (view, mv.view(np.zeros(0)), mv.view(np.ones(1))):
+        with pytest.raises(ArgumentError, match="truth"):
+            bool(many)
     for function in (len, iter):
         with pytest.raises(ArgumentError):
             function(mv.view(np.array(1.0)))
         with pytest.raises(TypeError):
             function(np.array(1.0))
+
+
+@pytest.mark.parametrize("value", [
+    np.uint8(53), np.int64(-(2**63)), np.uint64(2**64 - 1), np.float64(2.5), np.float32("nan"), np.float64(-0.0),
+    np.bool_(True), np.bool_(False), np.complex128(1 + 2j), np.datetime64("2020-01-01"), np.str_("7"), np.bytes_(b"8"),
+], ids=repr)  # fmt: skip
+@pytest.mark.parametrize("convert", [int, float, complex, bool, operator.index], ids=lambda f: f.__name__)
+def test_an_element_converts_as_numpy_scalar_does(value, convert):
+    """Not by its bytes: `int()` of a buffer parses them as text."""
+    view = mv.view(np.array(value))
+    try:
+        expected = convert(value)
+    except (TypeError, ValueError, np.exceptions.ComplexWarning) as error:
+        with pytest.raises(type(error)):
+            convert(view)
+        return
+    assert repr(convert(view)) == repr(expected)
+
+
+@pytest.mark.parametrize("convert", [int, float, complex, operator.index], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(1,), (0,), (2, 1)])
+def test_more_than_an_element_does_not_convert(convert, shape):
+    with pytest.raises(TypeError):
+        convert(mv.view(np.ones(shape, "i8")))
+    released = mv.view(np.array(1))
+    released.release()
+    with pytest.raises(errors.ReleasedError):
+        convert(released)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "eq", "ne", "gt", "ge"])
+def test_comparisons_are_elementwise_as_numpy_has_them(name):
+    compare = getattr(operator, name)
+    array, other = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 0.0]]), np.array([1.0, 2.0, 3.0])
+    for left, right in [(array, 1.0), (array, other), (other, array), (array, array), (array[:, ::-1], array)]:
+        views = [mv.view(side) if isinstance(side, np.ndarray) else side for side in (left, right)]
+        expected = compare(left, right)
+        for found in (compare(*views), compare(views[0], right), compare(left, views[1])):
+            assert isinstance(found, np.ndarray)
+            np.testing.assert_array_equal(found, expected)
+    if name in ("eq", "ne"):
+        assert compare(mv.view(np.array(["a", "b"])), "a").tolist() == compare(np.array(["a", "b"]), "a").tolist()
+    with pytest.raises(TypeError):
+        hash(mv.view(other))
+    masked = mv.view(np.ma.array([1.0, 2.0], mask=[0, 1]))
+    with pytest.raises(errors.MaskError):
+        compare(masked, 1.0)
 
 
 def test_assignment_writes_through_to_the_array():

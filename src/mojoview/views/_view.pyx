@@ -18,10 +18,12 @@ from mojoview.views._window cimport (
 )
 from mojoview.views.bits cimport mv_bit
 
+import operator
+
 import numpy as np
 
 from mojoview.memory._dtype import as_dtype, dtype_info, field_of
-from mojoview.memory.errors import ArgumentError, ProtocolError, ReadOnlyError
+from mojoview.memory.errors import ArgumentError, MaskError, ProtocolError, ReadOnlyError
 from mojoview.memory.extension_points import (
     ARROW_ARRAY, ARROW_DEVICE_ARRAY, ARROW_SCHEMA, CUDA_INTERFACE, TO_SERIES, resolve,
 )
@@ -31,6 +33,7 @@ from mojoview.views.array import aligned_copy, assign, converted
 cdef extern from "views/geometry.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
+COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)  # by Python's numbers
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
@@ -140,6 +143,29 @@ cdef class View(Window):
 
     def __delitem__(self, key):
         raise ArgumentError("del: the elements of a view cannot be deleted")
+
+    # -- the number and comparison protocols: an element's of 0 dimensions, NumPy's elementwise ------------------------
+
+    def __bool__(self):
+        if descriptor(self).ndim:
+            raise ArgumentError(f"bool(): a view of shape {int64_tuple(self.desc.shape, self.desc.ndim)} has no truth "
+                                f"value; use len(view), numpy.any(view) or numpy.all(view)")
+        return bool(element(self, "bool()"))
+
+    def __int__(self):
+        return int(element(self, "int()"))
+
+    def __index__(self):
+        return operator.index(element(self, "operator.index()"))
+
+    def __float__(self):
+        return float(element(self, "float()"))
+
+    def __complex__(self):
+        return complex(element(self, "complex()"))
+
+    def __richcmp__(self, other, int op):
+        return COMPARISONS[op](comparable(self), comparable(other))
 
     def __iter__(self):
         if descriptor(self).ndim == 0:
@@ -411,6 +437,25 @@ cdef View alias_of(View parent):
     cdef View self = View.__new__(View)
     copy_fields(self, parent)
     return self
+
+
+cdef object element(View self, str operation):
+    """Return the element of a view of 0 dimensions, as NumPy's scalar."""
+    cdef mv_desc *d = descriptor(self)
+    if d.ndim:
+        raise ArgumentError(f"{operation}: expected a view of 0 dimensions, got shape {int64_tuple(d.shape, d.ndim)}")
+    if self.mask is not None and np.asarray(self.mask)[()]:
+        raise MaskError(f"{operation}: the element is missing")
+    return self.__array__()[()]
+
+
+cdef object comparable(object side):
+    """Return a side of a comparison as NumPy takes it: an ndarray for a view."""
+    if not isinstance(side, View):
+        return side
+    if side.mask is not None:
+        raise MaskError("comparing a view with a mask: expected no missing values; compare view.data and use view.mask")
+    return side.__array__()
 
 
 cdef object to_array(View self):

@@ -2,7 +2,7 @@
 #ifndef MOJOVIEW_CHECKS_H
 #define MOJOVIEW_CHECKS_H
 
-#include "../../views/geometry.h"
+#include "../../views/region.h"
 
 #define MV_MAX_PARAMS 14
 
@@ -31,15 +31,6 @@ typedef struct mv_fault {
     int which, other;
 } mv_fault;
 
-static inline int64_t mv_gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 static inline bool mv_same_memory(const mv_desc *a, const mv_desc *b) {
     if (a->data != b->data || a->ndim != b->ndim || a->itemsize != b->itemsize)
         return false;
@@ -49,11 +40,11 @@ static inline bool mv_same_memory(const mv_desc *a, const mv_desc *b) {
     return true;
 }
 
-/* Returns whether two arrays may share a byte. False is certain. True may be wrong for arrays that interleave in two or
- * more dimensions; arrays whose elements have different residues of a common stride (columns of a row-major block) are
- * recognised as disjoint. */
+/* Returns whether two arrays may share a byte: exact, unless arrays interleave in so many ways that the search for a
+ * common byte ends early (MV_REGION_STEPS); then true. */
 static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
-    int64_t a_low, a_high, b_low, b_high, step = 0;
+    int64_t a_low, a_high, b_low, b_high;
+    mv_region x, y;
     if (a->size == 0 || b->size == 0)
         return false;
     if (!mv_extent(a->ndim, a->shape, a->strides, a->itemsize, &a_low, &a_high) ||
@@ -62,18 +53,7 @@ static inline bool mv_may_overlap(const mv_desc *a, const mv_desc *b) {
     const int64_t delta = (int64_t)((uintptr_t)b->data - (uintptr_t)a->data);
     if (delta + b_low >= a_high || delta + b_high <= a_low)
         return false;
-    for (int k = 0; k < a->ndim; k++)
-        if (a->shape[k] > 1)
-            step = mv_gcd(step, a->strides[k]);
-    for (int k = 0; k < b->ndim; k++)
-        if (b->shape[k] > 1)
-            step = mv_gcd(step, b->strides[k]);
-    if (step == 0)
-        return true;
-    int64_t rest = delta % step;
-    if (rest < 0)
-        rest += step;
-    return rest < (int64_t)a->itemsize || step - rest < (int64_t)b->itemsize;
+    return !mv_region_of(a, &x) || !mv_region_of(b, &y) || mv_regions_share(&x, &y);
 }
 
 /* Returns whether any element is missing; -1 for a mask that cannot be walked. */

@@ -154,7 +154,7 @@ cdef tuple plain_format(const mv_arrow_schema *schema):
 
 cdef object plain_view(str what, tuple plain, ArrayLease lease):
     cdef mv_arrow_array *a = &lease.array
-    check_counts(what, a)
+    check_counts(what, a, True)
     if a.n_buffers != 2 or a.n_children or a.dictionary is not NULL:
         raise InterfaceError(f"{what}: expected 2 buffers and no children for {plain[0]}, got {a.n_buffers} and "
                              f"{a.n_children}")
@@ -179,14 +179,14 @@ cdef View fixed_view(str what, Lease lease, const char *data, int64_t offset, in
     return view
 
 
-cdef int check_counts(str what, const mv_arrow_array *a) except -1:
+cdef int check_counts(str what, const mv_arrow_array *a, bint bitmap) except -1:
     if a.length < 0 or a.offset < 0 or a.length > 2**62 or a.offset > 2**62:
         raise InterfaceError(f"{what}: length {a.length} and offset {a.offset}")
     if a.null_count < -1 or a.null_count > a.length:
         raise InterfaceError(f"{what}: {a.null_count} nulls among {a.length} elements")
     if a.n_buffers < 0 or (a.n_buffers and a.buffers is NULL):
         raise InterfaceError(f"{what}: {a.n_buffers} buffers, and no list of them")
-    if a.null_count > 0 and a.n_buffers and a.buffers[0] is NULL:
+    if a.null_count > 0 and bitmap and a.n_buffers and a.buffers[0] is NULL:
         raise InterfaceError(f"{what}: {a.null_count} nulls without a validity bitmap")
     return 0
 
@@ -211,12 +211,15 @@ cdef object read_schema(str what, const mv_arrow_schema *s, int depth):
 
 cdef object read_array(str what, const mv_arrow_array *a, kind, Lease lease):
     """Check an array against its type and return its node. Children are released by the base structure."""
-    cdef int64_t k, expected
+    cdef int64_t k, expected, count
     if a is NULL or a.release is NULL:
         raise InterfaceError(f"{what}: a released or missing child array of type {kind.format!r}")
-    check_counts(what, a)
+    count = a.n_buffers
+    if kind.format == "n" and count == 1 and a.buffers is not NULL and a.buffers[0] is NULL:
+        count = 0  # polars exports the validity bitmap that the type does not have
+    check_counts(what, a, count != 0)
     expected = buffer_count(kind.format)
-    if (a.n_buffers != expected if expected >= 0 else a.n_buffers < 3):
+    if (count != expected if expected >= 0 else count < 3):
         raise InterfaceError(f"{what}: {a.n_buffers} buffers for Arrow type {kind.format!r}, expected "
                              + (str(expected) if expected >= 0 else "3 or more"))
     if a.n_children != len(kind.children) or (a.n_children and a.children is NULL):
@@ -224,7 +227,7 @@ cdef object read_array(str what, const mv_arrow_array *a, kind, Lease lease):
     if (a.dictionary is NULL) != (kind.dictionary is None):
         raise InterfaceError(f"{what}: type and array disagree on a dictionary")
     return ArrowNode(
-        kind, a.length, a.null_count, a.offset, tuple([<uintptr_t>a.buffers[k] for k in range(a.n_buffers)]),
+        kind, a.length, a.null_count, a.offset, tuple([<uintptr_t>a.buffers[k] for k in range(count)]),
         tuple([read_array(what, a.children[k], kind.children[k], lease) for k in range(a.n_children)]),
         read_array(what, a.dictionary, kind.dictionary, lease) if a.dictionary is not NULL else None, lease)
 
