@@ -232,3 +232,26 @@ def test_frames_of_arrow_columns_come_back(cow):
     assert (df.loc[0, "chunks"], df.loc[0, "text"]) == (1, "a")
     packed = df.mojo.view(["bits", "chunks"], na="mask", copy="always").to_pandas()
     pd.testing.assert_frame_equal(packed, df[["bits", "chunks"]])
+
+
+def test_work_grows_with_the_number_of_chunks_and_not_faster():
+    """The function calls of an export, counted: eight times the chunks, about eight times the calls (pandas#42357)."""
+
+    def calls(count):
+        chunks = pa.chunked_array([pa.array([1.0, None, 3.0])] * count)
+        view = pa.table(dict.fromkeys("abc", chunks)).to_pandas(types_mapper=pd.ArrowDtype).mojo.view(na="mask")
+        seen = 0
+
+        def count_call(frame, event, argument):
+            nonlocal seen
+            seen += event in ("call", "c_call")
+
+        sys.setprofile(count_call)
+        try:
+            table = view.to_arrow()
+        finally:
+            sys.setprofile(None)
+        assert table.num_rows == 3 * count
+        return seen
+
+    assert calls(400) < 10 * calls(50)

@@ -8,6 +8,7 @@ Source: Apache Arrow, "The Arrow C data interface"; pandas' extension types as p
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import itertools
 import json
@@ -39,13 +40,18 @@ class _Column(NamedTuple):
     pieces: tuple[Any, ...]  #: views of its chunks, in order
     values: Any = None  #: of a categorical: the part with its categories
 
-    def cut(self, start: int, stop: int) -> Any:
-        """Return the elements from `start` to `stop`, which are all in one piece."""
-        for piece in self.pieces:
-            if start < len(piece) or start == stop:
-                return self._part(piece if stop - start == len(piece) else piece[start:stop])
-            start, stop = start - len(piece), stop - len(piece)
-        raise FrameError("to_arrow: the columns of the frame are not of one length")
+    def ends(self) -> list[int]:
+        """Return the position at which each piece ends."""
+        return list(itertools.accumulate(len(piece) for piece in self.pieces))
+
+    def cut(self, start: int, stop: int, ends: list[int] | None = None) -> Any:
+        """Return the elements from `start` to `stop`, which are all in one piece; `ends` are those of `ends()`."""
+        ends = self.ends() if ends is None else ends
+        at = bisect.bisect_right(ends, start) if start != stop else 0
+        if at == len(ends):
+            raise FrameError("to_arrow: the columns of the frame are not of one length")
+        piece, begin = self.pieces[at], ends[at] - len(self.pieces[at])
+        return self._part(piece if stop - start == len(piece) else piece[start - begin : stop - begin])
 
     def _part(self, piece: Any) -> Any:
         part = piece if isinstance(piece, View) else piece._node
@@ -71,10 +77,11 @@ def export_stream(frame: FrameColumns) -> Any:
     columns, rows = _columns(frame), frame.shape[0]
     borders = {0, rows}
     for column in columns:
-        borders.update(itertools.accumulate(len(piece) for piece in column.pieces))
+        borders.update(column.ends())
     ends = sorted(borders)
     spans = list(itertools.pairwise(ends)) or [(0, 0)]
-    records = [ArrowRecord(stop - start, tuple(c.cut(start, stop) for c in columns)) for start, stop in spans]
+    places = [(column, column.ends()) for column in columns]
+    records = [ArrowRecord(stop - start, tuple(c.cut(start, stop, at) for c, at in places)) for start, stop in spans]
     return _to_arrow.export_stream(_struct(columns), records)
 
 
