@@ -228,6 +228,9 @@ class Reader:
             return
         if piece.depth > MAX_DEPTH:
             raise Fault(tokens[0].at, f"brackets are nested more than {MAX_DEPTH} deep")
+        commas = [token for token in tokens if token.text == ","] if own else []
+        if len(commas) >= MAX_ARGUMENTS * 4 and "{" not in {token.text for token in tokens}:  # parsing takes long
+            raise Fault(commas[MAX_ARGUMENTS].at, f"a function has at most {MAX_ARGUMENTS} arguments")
         words = self.spelled(tokens)
         if piece.body:
             if own and not self.tolerant:
@@ -255,6 +258,7 @@ class Reader:
     def spelled(self, tokens: list[Token]) -> list[str]:
         """Return the text of the tokens as pycparser reads them: "" for what has no effect."""
         words, k = [token.text for token in tokens], 0
+        first = next((at for at, token in enumerate(tokens) if token.text == "("), -1)
         while k < len(tokens):
             text, kind = tokens[k].text, tokens[k].kind
             if text in ("__attribute__", "__attribute"):
@@ -268,6 +272,8 @@ class Reader:
                 if text in UNSUPPORTED and text != "char":
                     raise Fault(tokens[k].at, UNSUPPORTED[text])
                 named = k == len(tokens) - 1 and tokens[0].text == "typedef" and text not in EXTENSIONS
+                # what comes before the arguments is the function's own name, whatever it is called
+                named = named or (0 < k == first - 1 and text not in EXTENSIONS and not text.startswith("__declspec"))
                 if re.match("_[A-Z_]", text) and text not in STANDARD and not named and not CYTHON.fullmatch(text):
                     raise Fault(tokens[k].at, f"{text} is a name of the compiler, whose meaning is not known here")
             k += 1
