@@ -33,7 +33,8 @@ from mojoview.views.array import aligned_copy, assign, converted
 cdef extern from "views/geometry.h" nogil:
     bint mv_extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t item, int64_t *low, int64_t *high)
 
-COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)  # by Python's numbers
+# By the numbers that Python gives to the operators.
+cdef tuple COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 cdef object BOOL = np.dtype(bool)
 cdef object BYTE = np.dtype("u1")
 
