@@ -13,6 +13,7 @@ cdef class State(Publication):
     cdef uint64_t counted
     cdef uint64_t time_ns           # time of that publication
     cdef uint64_t retried
+    cdef object agreed              # dtype of the last target of read_into(), which is that of the State
     cdef bint waiters_known
     cdef void *mutex                # native lock of several writer threads; NULL without
     cdef readonly object out        # ndarray on memory of this handle, which cannot be resized

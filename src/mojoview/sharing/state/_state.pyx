@@ -28,6 +28,8 @@ from mojoview.sharing.incoming import check_meaning
 from mojoview.sharing.segment import schema, segments
 
 
+cdef type NDARRAY = np.ndarray
+
 cdef extern from "memory/clock.h" nogil:
     uint64_t mv_monotonic_ns()
 
@@ -357,12 +359,15 @@ cdef class State(Publication):
                 f"read_into(): expected a writable contiguous buffer, got {type(target).__name__} ({error})"
             ) from error
         nbytes = buffer.len
-        if type(target) is not bytearray and getattr(target, "dtype", None) is not self.dtype:
+        own = target.dtype if type(target) is NDARRAY else None
+        if type(target) is not bytearray and (own is None or (own is not self.dtype and own is not self.agreed)):
             try:
                 check_meaning(target, self.dtype, "read_into()")
             except Exception:
                 release_buffer(&buffer)
                 raise
+            if own is not None:
+                self.agreed = own  # the next arrays of it need no comparison
         if <uint64_t>nbytes == self.latch.bytes:
             status = mv_latch_read(&self.latch, buffer.buf, &number, &time_ns, &self.retried)
         release_buffer(&buffer)
