@@ -235,6 +235,8 @@ def _fill_extension_points() -> None:
     points.register(points.SUBMIT_CALL, "mojoview.flow.asynchronous.futures:submit")
     points.register(points.AWAIT_CALL, "mojoview.flow.asynchronous.asyncio_backend:aio")
     points.register(points.CANARY, "mojoview.safety.canary:watch")
+    points.register(points.COLUMN_ARRAY, "mojoview.frames.exports.to_arrow:export_column")
+    points.register(points.SHARE_TABLE, "mojoview.frames.shared.shared_frame:share_table")
     points.register(points.ATTACH_FRAME, "mojoview.frames.shared.shared_frame:attach_frame")
     points.register(points.RECORDS_TO_TABLE, "mojoview.frames.shared.records:frame_of_records")
     points.register(points.TABLE_TO_RECORDS, "mojoview.frames.shared.records:records_of_frame")

@@ -137,9 +137,30 @@ def test_time_zones_are_kept_in_the_logical_dtype(route, address):
 
 def test_periods_are_ordinals(route, address):
     df = pd.DataFrame({"x": pd.PeriodIndex(["1970-01-03", "NaT"], freq="D")})
-    v = df.mojo.view("x")
+    v = df.mojo.view("x", na="ignore")
     assert (v.ptr, v.dtype, v.logical_dtype) == (address(df, 0), np.dtype("i8"), df["x"].dtype)
     assert np.asarray(v).tolist() == [2, np.iinfo("i8").min]
+
+
+def test_a_missing_period_is_missing_and_no_number(route):
+    series = pd.Series(pd.PeriodIndex(["1970-01-03", "NaT", "1970-01-02"], freq="D"), name="p")
+    df = series.to_frame()
+    for refused in (df.mojo.view, series.mojo.view, pd.PeriodIndex(series).mojo.view, df.mojo.blocks):
+        with pytest.raises(MaskError, match="missing"):
+            refused()
+    v = df.mojo.view("p", na="mask")
+    assert np.asarray(v.mask).tolist() == [False, True, False]
+    for source in (series, v, pd.PeriodIndex(series), series.array):
+        assert (mv.kernels.min(source), mv.kernels.max(source), mv.kernels.count(source)) == (1, 2, 2)
+    assert df.mojo.explain()["reason"][0] == "1 missing: na='mask' turns NaT into a byte mask"
+    pd.testing.assert_frame_equal(df.mojo.view(na="mask").to_pandas(), df)
+    pd.testing.assert_series_equal(v.to_series(name="p"), series)
+
+
+def test_a_period_column_with_missing_values_is_not_leased(cow_on):
+    df = pd.DataFrame({"p": pd.PeriodIndex(["2020-01-01", None], freq="D")})
+    with pytest.raises(MaskError, match="fill them"), df.mojo.lease("p"):
+        pass
 
 
 @pytest.mark.parametrize("breaks", [[0, 1, 2], [0.5, 1.5, 2.5]])

@@ -79,6 +79,13 @@ def test_periods_keep_their_meaning():
     pd.testing.assert_frame_equal(table.to_pandas(), df)
 
 
+@pytest.mark.parametrize("na", ["mask", "ignore"])
+def test_a_missing_period_is_missing_for_arrow(na):
+    df = pd.DataFrame({"p": pd.PeriodIndex(["2020-01", None], freq="M")})
+    column = df.mojo.view(na=na).to_arrow().column(0)
+    assert (column.null_count, column.is_null().to_pylist()) == (1, [False, True])
+
+
 def test_the_stream_needs_no_pyarrow():
     code = """
         import sys

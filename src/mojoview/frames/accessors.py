@@ -62,10 +62,11 @@ class FrameAccessor:
             "never" raises if a column's memory cannot be shared as it is; "if_needed" copies only such columns;
             "always" copies all.
         na : {"error", "mask", "ignore"}
-            Missing values of masked, categorical and Arrow columns: raise, carry the mask, or return the values alone
-            (arbitrary under the mask; categories have the code -1). The mask of a masked column is pandas' own bytes
-            (True = missing), that of an Arrow column its validity bitmap; that of a categorical is computed, since
-            pandas stores none. NaN and NaT are ordinary values of float and datetime columns.
+            Missing values of masked, categorical, period and Arrow columns: raise, carry the mask, or return the values
+            alone (arbitrary under the mask; categories have the code -1, periods the smallest int64). The mask of a
+            masked column is pandas' own bytes (True = missing), that of an Arrow column its validity bitmap; that of
+            categories and periods is computed, since pandas stores none. NaN and NaT are ordinary values of float and
+            datetime columns.
         layout : {"any", "contiguous", "f", "c"}
             "contiguous" and "f" require each column to be contiguous, "c" the rows of each block. A single contiguous
             column has all of these layouts.

@@ -1,7 +1,7 @@
 """Interpretation of a column's memory: its numbers, its missing values, and the options of a view applied to them.
 
 pandas' rules apply: masked arrays carry a byte mask (True = missing), categories are codes with -1 for missing, periods
-are ordinals, and NaN and NaT are ordinary values of float and datetime kernels.
+are ordinals with the smallest int64 for NaT, and NaN and NaT are ordinary values of float and datetime kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mojoview.views import view
 from mojoview.views._construct import with_mask
 
 __all__ = [
+    "NAT",
     "ColumnData",
     "ColumnName",
     "Copy",
@@ -35,6 +36,7 @@ Array = np.ndarray[Any, Any]
 Copy = Literal["never", "if_needed", "always"]
 Missing = Literal["error", "mask", "ignore"]
 Layout = Literal["any", "contiguous", "f", "c"]
+NAT = np.iinfo(np.int64).min  # the ordinal of a missing period: kernels see integers, and would take it for a value
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -190,7 +192,7 @@ def _unwrapped(array: Any) -> ColumnData:
 _READERS: tuple[tuple[Any, Callable[[Any], ColumnData]], ...] = (
     (np.ndarray, _ndarray),
     ((pd.arrays.DatetimeArray, pd.arrays.TimedeltaArray), _datetime),
-    (pd.arrays.PeriodArray, lambda array: ColumnData(array.asi8)),
+    (pd.arrays.PeriodArray, lambda array: ColumnData(array.asi8, sentinel=NAT)),
     (pd.Categorical, lambda array: ColumnData(array.codes, sentinel=-1)),
     ((pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray), _masked),
     (pd.arrays.IntervalArray, _interval),
@@ -262,7 +264,7 @@ def apply_options(data: ColumnData, what: object, copy: Copy, na: Missing, layou
         )
     mask = None
     if na == "mask":
-        # pandas stores no mask for categories: theirs is computed, and belongs to the view.
+        # pandas stores no mask for categories and periods: theirs is computed, and belongs to the view.
         mask = data.mask if data.sentinel is None else values == data.sentinel
     how: Copy = "always" if copied else "never"
     shown = view(values, copy=how)

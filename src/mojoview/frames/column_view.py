@@ -7,6 +7,8 @@ from typing import Any
 
 from mojoview.frames.arrow_columns import reopen
 from mojoview.frames.pins import Pin
+from mojoview.memory.errors import DTypeError
+from mojoview.memory.extension_points import COLUMN_ARRAY, resolve
 from mojoview.views import View
 from mojoview.views import repr as view_repr
 from mojoview.views._construct import rebind
@@ -58,6 +60,52 @@ class PandasView(View):
         super().release()
         self._pin = None
 
+    # -- comparisons: of the numbers, if they are what the column means ------------------------------------------------
+
+    def __eq__(self, other: object) -> Any:
+        return self._compare("__eq__", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compare("__ne__", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("__lt__", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("__le__", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare("__gt__", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare("__ge__", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, value: object) -> bool:
+        self._check_numbers()
+        return any(item == value for item in self)
+
+    def _compare(self, operation: str, other: Any) -> Any:
+        for side in (self, other):
+            if isinstance(side, PandasView):
+                side._check_numbers()
+        return getattr(super(), operation)(other)
+
+    def _check_numbers(self) -> None:
+        if self.stands_for_more:
+            raise DTypeError(
+                f"comparing a column of dtype {self.logical_dtype}: its view holds {self.dtype}, which are not the "
+                "values that they stand for; compare to_series(), or np.asarray(view) for the numbers themselves"
+            )
+
+    @property
+    def stands_for_more(self) -> bool:
+        """True if `dtype` does not say what the items are: codes, ordinals, instants of a time zone."""
+        logical = self.logical_dtype
+        plain = getattr(logical, "numpy_dtype", getattr(logical, "subtype", logical))  # of masked and sparse columns
+        return bool(plain != self.dtype or self.arrow_format is not None)
+
     def __repr__(self) -> str:
         text = view_repr.text(self)
         return text if self.closed else f"{text[:-1]}, {'; '.join(self._pandas_facts())}>"
@@ -86,6 +134,7 @@ class ColumnView(PandasView):
     Attributes
     ----------
     logical_dtype : dtype
+    stands_for_more : bool
     frozen, stale : bool
     offset : int
         Always 0: the view begins at the column's first element, also for a slice of an Arrow array.
@@ -112,6 +161,21 @@ class ColumnView(PandasView):
     def chunks(self) -> tuple[View, ...]:
         self.dtype  # noqa: B018
         return (self,)
+
+    # -- Arrow: with the type that the column has in `FrameView.to_arrow()` --------------------------------------------
+
+    def __arrow_c_schema__(self) -> Any:
+        return resolve(COLUMN_ARRAY)(self)[0] if self.stands_for_more else super().__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        if self.stands_for_more:
+            return resolve(COLUMN_ARRAY)(self)  # type: ignore[no-any-return]
+        return super().__arrow_c_array__(requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **kwargs: Any) -> tuple[Any, Any]:
+        if self.stands_for_more:
+            return resolve(COLUMN_ARRAY)(self, kwargs)  # type: ignore[no-any-return]
+        return super().__arrow_c_device_array__(requested_schema, **kwargs)
 
 
 def make_column(source: View, logical: Any, pin: Pin | None) -> ColumnView:

@@ -17,7 +17,8 @@ from mojoview.frames.column_view import make_column, open_column
 from mojoview.frames.labels import normalize_position, position_of
 from mojoview.frames.pins import Pin
 from mojoview.memory.errors import ArgumentError, ColumnError, MojoViewError, ReleasedError, ZeroCopyError
-from mojoview.views import View, view
+from mojoview.views import view
+from mojoview.views.arrow.elements import NotComparable
 
 __all__ = ["NONE_READY", "FrameColumns", "pin_of", "prepare_columns"]
 
@@ -25,10 +26,11 @@ __all__ = ["NONE_READY", "FrameColumns", "pin_of", "prepare_columns"]
 NONE_READY: Mapping[int, ReadyColumn] = MappingProxyType({})
 
 
-class FrameColumns:
+class FrameColumns(NotComparable):
     """The mapping part of `FrameView`, without its conversions to pandas, Arrow and text."""
 
     __slots__ = ("__weakref__", "_may_copy", "_pins", "_ready", "columns", "index")
+    _instead = "compare its columns, or the DataFrame that to_pandas() makes"
 
     columns: pd.Index
     index: pd.Index | None
@@ -98,6 +100,13 @@ class FrameColumns:
             raise ColumnError("to_dict_of_views: labels repeat, and a dictionary has each once; use items()")
         return dict(self.items())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        # Without this NumPy, and pandas' constructors, would take the mapping for a list of its labels.
+        raise ZeroCopyError(
+            "a FrameView is not an array: its columns are arrays of their own; use to_pandas() for a DataFrame, "
+            "block() for the columns of one dtype as a 2-D view, or the columns one by one"
+        )
+
     # -- properties of the whole ---------------------------------------------------------------------------------------
 
     @property
@@ -106,14 +115,9 @@ class FrameColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns' values without masks; for Arrow's strings, lists and the like, of all their buffers."""
+        """Bytes of the columns' values without masks; for Arrow's strings, lists and the like, of all their parts."""
         self._open()
-        total = 0
-        for position, column in enumerate(self.values()):
-            ready = self._ready.get(position)
-            in_place = isinstance(column, View) or ready is None or ready.arrow is None
-            total += column.nbytes if in_place else int(ready.arrow.chunks.nbytes)  # type: ignore[union-attr]
-        return total
+        return sum(column.nbytes for column in self.values())
 
     @property
     def frozen(self) -> bool:

@@ -52,8 +52,12 @@ class FrameView(FrameColumns):
 
     __slots__ = ()
 
+    of_mojoview = True  # `mojoview.share()` calls the method `share` of objects that have this mark
+
     def to_pandas(self) -> pd.DataFrame:
         """Make a DataFrame over the same memory, with the same dtypes, columns and index.
+
+        The frame's `attrs` and flags stay with the frame: a view does not know them.
 
         Returns
         -------
@@ -84,6 +88,12 @@ class FrameView(FrameColumns):
             pyarrow is not installed; otherwise as `__arrow_c_stream__`.
         """
         return to_table(self)
+
+    def share(self, name: str | None = None, **options: Any) -> Any:
+        """Publish the columns and the index to other processes; parameters, result and errors as `df.mojo.share`."""
+        from mojoview.frames.shared.shared_frame import share_frame
+
+        return share_frame(self.to_pandas(), name, **options)
 
     def __arrow_c_schema__(self) -> Any:
         return export_schema(self)

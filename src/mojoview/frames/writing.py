@@ -100,7 +100,7 @@ def _writable_window(values: Any, what: str) -> np.ndarray[Any, Any]:
             f"{what} of dtype {values.dtype}: Arrow's memory is immutable; publish finished memory with "
             "df.mojo.assign(), or convert the column with astype() to a NumPy dtype"
         )
-    if data.sentinel is not None:
+    if isinstance(values, pd.Categorical):
         raise DTypeError(
             f"{what}: expected numbers, got the codes of {values.dtype}, and a code without its category breaks "
             "pandas; compute codes apart and assign pd.Categorical.from_codes(codes, dtype=...)"

@@ -21,8 +21,10 @@ __all__ = [
     "ATTACH_FRAME",
     "AWAIT_CALL",
     "CANARY",
+    "COLUMN_ARRAY",
     "CUDA_INTERFACE",
     "RECORDS_TO_TABLE",
+    "SHARE_TABLE",
     "SUBMIT_CALL",
     "TABLE_TO_RECORDS",
     "TO_SERIES",
@@ -56,6 +58,9 @@ CUDA_INTERFACE = ExtensionPoint("__cuda_array_interface__ of a view", "views/_vi
 # views/ -> frames/
 TO_SERIES = ExtensionPoint("to_series()", "views", "(view, *, index, name) -> pandas.Series")
 
+# frames/ -> its own folders
+COLUMN_ARRAY = ExtensionPoint("Arrow array of a column", "frames/column_view", "(column) -> (capsule, capsule)")
+
 # calls/ -> flow/, safety/
 SUBMIT_CALL = ExtensionPoint("submit()", "calls", "(kernel, args, options) -> KernelFuture")
 AWAIT_CALL = ExtensionPoint("aio()", "calls", "(kernel, args, options) -> awaitable")
@@ -63,6 +68,7 @@ CANARY = ExtensionPoint("canary()", "calls", "(kernel, reference, **options) -> 
 
 # sharing/ -> frames/
 ATTACH_FRAME = ExtensionPoint("attach() of a shared frame", "sharing/arrays", "(segment) -> SharedFrame")
+SHARE_TABLE = ExtensionPoint("share() of a table", "sharing/arrays", "(view, name, *, reclaim, mode) -> SharedFrame")
 RECORDS_TO_TABLE = ExtensionPoint("to_pandas() of ring records", "sharing/ring", "(records) -> pandas.DataFrame")
 TABLE_TO_RECORDS = ExtensionPoint("write() of a DataFrame", "sharing/ring", "(frame, dtype) -> numpy.ndarray")
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from mojoview.memory._dtype import dtype_info
-from mojoview.memory.errors import ArgumentError, ClosedError, MaskError, VersionMismatch, ZeroCopyError
-from mojoview.memory.extension_points import ATTACH_FRAME, load_target, resolve
+from mojoview.memory.errors import ClosedError, VersionMismatch
+from mojoview.memory.extension_points import ATTACH_FRAME, SHARE_TABLE, load_target, resolve
+from mojoview.sharing.incoming import array_of, holds_columns, open_object
 from mojoview.sharing.segment import _segment, capacity, schema, segments
 from mojoview.sharing.segment._segment import Segment
-from mojoview.views import View, view
+from mojoview.views import View
 
 __all__ = ["SharedArray", "attach", "attach_kind", "share"]
 
@@ -117,12 +118,15 @@ class SharedArray:
 
 
 def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int = 0o600) -> Any:
-    """Share an array with other processes: one copy into shared memory, none in the other processes.
+    """Share an array or a table with other processes: one copy into shared memory, none in the other processes.
 
     Parameters
     ----------
-    obj : array-like
-        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions; a DataFrame becomes a shared frame.
+    obj : array-like or table
+        ndarray, View, anything `mojoview.view()` takes, at most 8 dimensions. Chunks are joined. The numbers of a
+        Series or Index are shared without labels and name, and only if they are what it means: to share categories,
+        time zones, periods or missing values, share a DataFrame. DataFrames and FrameViews become shared frames, as do
+        tables of pyarrow, polars and DuckDB, with columns of Arrow dtypes (needs pyarrow).
     name : str, optional
         1 to 200 bytes without "/"; anonymous memory when absent, transferred by pickling.
     reclaim : bool
@@ -133,7 +137,7 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     Returns
     -------
     SharedArray
-        Owns the name until `close()`. For a DataFrame the result of ``df.mojo.share(name)``.
+        Owns the name until `close()`. For a DataFrame or table the result of ``df.mojo.share(name)``.
 
     Raises
     ------
@@ -141,7 +145,8 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
         The name is taken; the message names the process, and the remedy if it is dead.
     ShmFullError
         There is not enough memory. No segment remains.
-    DTypeError, MaskError, ShapeError, ArgumentError
+    DTypeError, ZeroCopyError, MaskError, ShapeError, ArgumentError
+        No array says what the object means, or the object has no items of one width; the message names the remedy.
 
     Notes
     -----
@@ -155,11 +160,17 @@ def share(obj: Any, name: str | None = None, *, reclaim: bool = False, mode: int
     [0.0, 1.0, 2.0]
     """
     accessor = getattr(obj, "mojo", None) if hasattr(type(obj), "mojo") else None
+    if getattr(type(obj), "of_mojoview", False):  # a FrameView
+        accessor = obj
     if accessor is not None and hasattr(accessor, "share"):
         return accessor.share(name, reclaim=reclaim, mode=mode)
-    array = as_array(obj)
-    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     operation = "share()" if name is None else f"share(name={name!r})"
+    found = open_object(obj, operation)
+    if holds_columns(found):
+        return resolve(SHARE_TABLE)(found, name, reclaim=reclaim, mode=mode)
+    array = array_of(found, operation)
+    dtype_info(array.dtype)
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     segment = segments.create_segment(
         _segment.ARRAY,
         array.nbytes,
@@ -227,26 +238,6 @@ def attach_kind(segment: Segment) -> Any:
         segment.close()
         raise VersionMismatch(f"attach({segment.name!r}): kind {kind} is unknown to this version of mojoview")
     return load_target(how)(segment)
-
-
-def as_array(obj: Any) -> np.ndarray[Any, Any]:
-    """Return the memory of an object as an ndarray; a copy only if NumPy must convert it."""
-    if isinstance(obj, np.ma.MaskedArray):
-        raise MaskError("share(masked array): a shared array has no mask; share array.data and array.mask")
-    if isinstance(obj, np.ndarray):
-        array: np.ndarray[Any, Any] = obj.view(np.ndarray)
-        dtype_info(array.dtype)
-        return array
-    try:
-        window = obj if isinstance(obj, View) else view(obj)
-    except (ArgumentError, ZeroCopyError):  # without memory of its own: lists, scalars
-        converted = np.asarray(obj)
-        if converted.dtype.hasobject:
-            raise
-        return converted
-    if window.mask is not None:
-        raise MaskError("share(masked view): a shared array has no mask; share view.data and view.mask")
-    return np.asarray(window)
 
 
 def _write(operation: str, segment: Segment, array: np.ndarray[Any, Any], fortran: bool) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mojoview.memory._dtype import dtype_info
 from mojoview.memory.check import check_int
 from mojoview.memory.errors import ClosedError
-from mojoview.sharing.arrays import SharedArray, as_array
+from mojoview.sharing.arrays import SharedArray
+from mojoview.sharing.incoming import array_of, open_object
 from mojoview.sharing.segment import _segment, schema, segments
 from mojoview.sharing.segment._segment import Segment
 
@@ -63,7 +65,8 @@ class Pool:
         """
         if not self._open:
             raise ClosedError("Pool.share(): the pool was closed")
-        array = as_array(obj)
+        array = array_of(open_object(obj, "Pool.share()"), "Pool.share()")
+        dtype_info(array.dtype)
         fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
         segment = self._acquire(array, fortran)
         target = segment.view(_segment.HEADER_BYTES, array.shape, array.dtype, writable=True, fortran=fortran)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
@@ -203,6 +204,10 @@ def _duplicate(obj: Any, writable: bool) -> View:
                 raise
         else:  # not through NumPy, which converts integers with nulls to floats
             return _duplicate(shared if isinstance(shared, View) else in_place(shared), writable)
+    if isinstance(obj, Mapping) and not hasattr(obj, "__array__"):
+        raise ArgumentError(
+            f"view({type(obj).__name__}): expected an array, got a mapping, of which NumPy takes the keys"
+        )
     try:
         array = np.asarray(obj)
     except MojoViewError:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from mojoview.frames.arrow_columns import ArrowColumn, kind_of, memory_of
-from mojoview.frames.column_data import ColumnData, ReadyColumn, read_column
+from mojoview.frames.column_data import NAT, ColumnData, ReadyColumn, read_column
 from mojoview.frames.frame_columns import FrameColumns
 from mojoview.frames.index_view import index_data, level_codes
 from mojoview.frames.pins import inspect_column
@@ -49,8 +49,8 @@ def data_info(label: Any, source: Any, dtype: Any, data: ColumnData, number: int
     if data.reason:
         reason = f"{data.reason}; {data.remedy}"
     elif missing := data.missing():
-        how = "carries the byte mask" if data.sentinel is None else f"turns the code {data.sentinel} into a byte mask"
-        reason = f"{missing} missing: na='mask' {how}"
+        how = "carries" if data.sentinel is None else f"turns {_name(data.sentinel)} into"
+        reason = f"{missing} missing: na='mask' {how} a byte mask"
     else:
         reason = ""
     kind = "FrameView" if data.parts else "ColumnView" if data.zero_copy else None
@@ -64,6 +64,10 @@ def data_info(label: Any, source: Any, dtype: Any, data: ColumnData, number: int
         aligned=values.flags.aligned,
         readonly=None if block is None else not _writeable(source, values),
     )
+
+
+def _name(sentinel: int) -> str:
+    return "NaT" if sentinel == NAT else f"the code {sentinel}"
 
 
 def arrow_info(label: Any, dtype: str, column: ArrowColumn, block: int | None, shared: bool | None) -> ColumnInfo:

@@ -9,7 +9,6 @@ Source: Apache Arrow, "The Arrow C data interface"; pandas' extension types as p
 from __future__ import annotations
 
 import bisect
-import datetime
 import itertools
 import json
 import struct
@@ -19,16 +18,25 @@ import numpy as np
 import pandas as pd
 
 from mojoview.frames.blocks import index_values
-from mojoview.frames.column_data import apply_options, read_column
+from mojoview.frames.column_data import NAT, apply_options, read_column
 from mojoview.frames.frame_columns import FrameColumns
-from mojoview.memory.errors import DTypeError, FrameError, LayoutError, MaskError, MojoViewError, ZeroCopyError
+from mojoview.memory.errors import (
+    ColumnError,
+    DTypeError,
+    FrameError,
+    LayoutError,
+    MaskError,
+    MojoViewError,
+    ZeroCopyError,
+)
 from mojoview.views import View, view
+from mojoview.views._construct import with_mask
 from mojoview.views.arrow import _to_arrow
 from mojoview.views.arrow.arrays import ArrowView
 from mojoview.views.arrow.chunked import ChunkedView, type_of
 from mojoview.views.arrow.format import NULLABLE, ArrowCoded, ArrowRecord, ArrowType, format_of
 
-__all__ = ["export_schema", "export_stream", "to_table"]
+__all__ = ["export_column", "export_schema", "export_stream", "to_table"]
 
 ORDERED = 1
 
@@ -72,6 +80,12 @@ def export_schema(frame: FrameColumns) -> Any:
     return _to_arrow.export_type(_struct(_columns(frame)))
 
 
+def export_column(found: Any, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+    """Return the capsules of one column view; of its device array if there are options of that protocol."""
+    column = _column(found, found.logical_dtype, may_copy=False)
+    return _to_arrow.export_part(column.type, column._part(column.pieces[0]), options)
+
+
 def export_stream(frame: FrameColumns) -> Any:
     """Return the capsule 'arrow_array_stream' of the frame."""
     columns, rows = _columns(frame), frame.shape[0]
@@ -90,15 +104,34 @@ def _struct(columns: list[_Column]) -> ArrowType:
 
 
 def _columns(frame: FrameColumns) -> list[_Column]:
-    pins, found = frame._open(), []
-    for position, label in enumerate(frame.columns):
-        name = str(label)
+    pins, found, names = frame._open(), [], _names(frame.columns)
+    for position, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
         try:
             column = _column(frame.iloc(position), pins.column(position).values.dtype, frame._may_copy)
         except MojoViewError as error:
             raise type(error)(f"to_arrow: column {label!r}: {error}") from error
         found.append(column._replace(type=column.type._replace(name=name)))
     return found
+
+
+def _names(labels: pd.Index) -> list[str]:
+    """Return labels as the text that Arrow's are; raises ColumnError if that makes different labels equal."""
+    names: dict[str, Any] = {}
+    for label in labels:
+        name = str(label)
+        first = names.setdefault(name, label)
+        if type(first) is not type(label) or (first is not label and first != label):
+            raise ColumnError(
+                f"to_arrow: the labels {first!r} and {label!r} are both {name!r} as text, and Arrow's labels are text; "
+                "rename one of them"
+            )
+        try:
+            usable = b"\0" not in name.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            usable = False
+        if not usable:
+            raise ColumnError(f"to_arrow: column {label!r}: expected UTF-8 text without the character 0; rename it")
+    return [str(label) for label in labels]
 
 
 def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
@@ -119,9 +152,16 @@ def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
             raise ZeroCopyError("Arrow stores booleans as bits, these are bytes; use df.mojo.view(copy='if_needed')")
         return _Column(ArrowType("b"), (found,))
     if isinstance(logical, pd.PeriodDtype):
+        if not found.masked:  # taken with na="ignore": NaT is missing all the same
+            found = with_mask(found, view(np.asarray(found) == NAT))
         return _Column(_extension("l", "pandas.period", {"freq": logical.name[len("period[") : -1]}), (found,))
     if isinstance(logical, pd.DatetimeTZDtype):
         return _Column(ArrowType(format_of(found.dtype) + _zone_name(logical.tz)), (found,))
+    if isinstance(logical, pd.ArrowDtype):  # of an extension type: the view has only its storage
+        import pyarrow as pa
+
+        if isinstance(logical.pyarrow_dtype, pa.BaseExtensionType):
+            return _Column(view(pa.chunked_array([], logical.pyarrow_dtype))._type, (found,))
     return _Column(ArrowType(found.arrow_format or format_of(found.dtype)), (found,))
 
 
@@ -160,7 +200,9 @@ def _zone_name(zone: Any) -> str:
         raise DTypeError(f"Arrow has no name for the time zone {zone!r}; use tz_convert() to a named zone")
     if not offset:
         return "UTC"
-    minutes = int(offset / datetime.timedelta(minutes=1))
+    minutes, seconds = divmod(int(offset.total_seconds()), 60)
+    if seconds or offset.microseconds:
+        raise DTypeError(f"Arrow has no name for the time zone {zone!r}, of {offset}; use tz_convert() to another one")
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 

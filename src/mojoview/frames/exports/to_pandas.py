@@ -23,7 +23,7 @@ from mojoview.views import View, view
 from mojoview.views.arrow.arrays import ArrowView
 from mojoview.views.arrow.chunked import ChunkedView
 
-__all__ = ["to_dataframe", "to_frame", "to_series"]
+__all__ = ["frame_of", "to_dataframe", "to_frame", "to_series"]
 
 
 def to_series(view: Any, *, index: Any = None, name: Any = None) -> pd.Series:
@@ -89,6 +89,8 @@ def to_frame(views: Mapping[Any, Any], *, index: Any = None) -> pd.DataFrame:
 
     Raises
     ------
+    ArgumentError
+        Not a mapping.
     ShapeError
         Columns, or columns and index, differ in length; otherwise as `to_series`.
 
@@ -102,7 +104,14 @@ def to_frame(views: Mapping[Any, Any], *, index: Any = None) -> pd.DataFrame:
     >>> (float(df.iloc[0, 0]), float(a[0]))
     (9.0, 0.0)
     """
+    if not isinstance(views, Mapping | FrameColumns):
+        raise ArgumentError(f"to_frame: expected a mapping of labels to views, got {type(views).__name__}")
     return _assemble(list(views.values()), pd.Index(list(views.keys()), tupleize_cols=False), index, "to_frame")
+
+
+def frame_of(views: Sequence[Any], labels: Sequence[str], what: str) -> pd.DataFrame:
+    """Make a DataFrame over the memory of views, whose labels may repeat; `what` begins the messages."""
+    return _assemble(views, pd.Index(labels, dtype="str"), None, what)
 
 
 def to_dataframe(frame: FrameColumns) -> pd.DataFrame:
@@ -152,12 +161,12 @@ def _array_of(found: Any, what: str, dtype: Any = None) -> Any:
         return pd.Categorical.from_codes(values, dtype=logical, validate=False)
     if hasattr(logical, "numpy_dtype"):
         return _masked(found, values, logical)
-    if found.masked:
-        return _masked(found, values, _masked_dtype(values.dtype, what))
     if isinstance(logical, pd.DatetimeTZDtype):
         return zoned_array(values, logical)
     if isinstance(logical, pd.PeriodDtype):
         return pd.arrays.PeriodArray(values, dtype=logical)
+    if found.masked:
+        return _masked(found, values, _masked_dtype(values.dtype, what))
     return values  # also for the dense values of a sparse column and the codes of a level
 
 
@@ -184,6 +193,9 @@ def _by_arrow(found: Any, logical: Any) -> Any:
         chunks = pa.chunked_array([pa.array(found, type=pa.bool_())])
     else:
         chunks = pa.chunked_array([pa.array(found)])
+    kind = logical.pyarrow_dtype if isinstance(logical, pd.ArrowDtype) else None
+    if isinstance(kind, pa.BaseExtensionType) and chunks.type == kind.storage_type:
+        chunks = pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in chunks.chunks], kind)
     dtype: Any = logical if isinstance(logical, pd.StringDtype) else pd.ArrowDtype(chunks.type)
     return dtype.__from_arrow__(chunks)
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from mojoview.frames.blocks import assemble, index_values, masked_parts, zoned_array
 from mojoview.frames.pins import pin_frame
+from mojoview.frames.shared.json_values import decode, encode, zone_text
 from mojoview.memory.errors import CorruptHeader, MojoViewError, ZeroCopyError
 from mojoview.sharing.segment.schema import dtype_from_text, dtype_to_text
 from mojoview.views import View
@@ -25,7 +26,7 @@ from mojoview.views import View
 __all__ = ["FrameLayout", "plan_layout", "rebuild"]
 
 PREFIX = 16  # bytes: length of the description, version of this layout
-LAYOUT = 1
+LAYOUT = 2
 _MASKED = {
     "boolean": pd.arrays.BooleanArray,
     "Int": pd.arrays.IntegerArray,
@@ -78,9 +79,10 @@ def plan_layout(frame: pd.DataFrame) -> FrameLayout:
     Raises
     ------
     ZeroCopyError
-        A column, the index or a label cannot be shared; the message names it, its dtype and the remedy.
+        A column, the index, a label or an attribute cannot be shared; the message names it, its dtype and the remedy.
     """
     layout = FrameLayout()
+    attributes = {"attrs": encode(frame.attrs, "its `attrs`")} if frame.attrs else {}
     arrow: list[tuple[int, Any]] = []
     blocks = []
     for values, positions in pin_frame(frame).arrays():
@@ -94,6 +96,8 @@ def plan_layout(frame: pd.DataFrame) -> FrameLayout:
             "schema": _schema(frame),
             "generation": 0,
             "rows": len(frame),
+            "unique": not frame.flags.allows_duplicate_labels,
+            **attributes,
             "blocks": blocks,
             "arrow": _add_arrow(layout, arrow),
             "columns": _add_index(layout, frame.columns, "the column labels"),
@@ -139,10 +143,15 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
         pieces += _read_arrow(data, description["arrow"])
         index, columns = _read_index(data, description["index"]), _read_index(data, description["columns"])
         _check_pieces(pieces, index, columns)
-        return assemble(pieces, index, columns), description
+        frame = assemble(pieces, index, columns)
+        if "attrs" in description:
+            frame.attrs = decode(description["attrs"])
+        if description["unique"]:
+            frame.flags.allows_duplicate_labels = False
+        return frame, description
     except MojoViewError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CorruptHeader(
             f"shared frame: its description does not fit its bytes ({type(error).__name__}: {error})"
         ) from error
@@ -171,10 +180,15 @@ def _add_array(layout: FrameLayout, values: Any, what: str) -> dict[str, Any]:
     if isinstance(values, np.ndarray):
         return _add_numpy(layout, values, what)
     if isinstance(dtype, pd.DatetimeTZDtype):
+        zone = zone_text(dtype.tz)
+        if zone is None:
+            raise _share_error(
+                what, dtype, f"its time zone {dtype.tz!r} has no name", "use tz_convert() to a zone of the database"
+            )
         return {
             "kind": "zoned",
             "unit": dtype.unit,
-            "tz": str(dtype.tz),
+            "tz": zone,
             "values": _add_numpy(layout, np.asarray(values.tz_convert(None)), what),
         }
     if isinstance(dtype, np.dtype):  # naive datetimes and timedeltas, and NumPy extension arrays
@@ -186,6 +200,9 @@ def _add_array(layout: FrameLayout, values: Any, what: str) -> dict[str, Any]:
             "ordered": bool(dtype.ordered),
             "categories": _add_index(layout, dtype.categories, f"the categories of {what}"),
         }
+    if isinstance(dtype, pd.IntervalDtype):
+        ends = {side: _add_array(layout, index_values(getattr(values, side)), what) for side in ("left", "right")}
+        return {"kind": "interval", "closed": dtype.closed, **ends}
     if isinstance(dtype, pd.PeriodDtype):
         return {"kind": "period", "dtype": str(dtype), "values": _add_numpy(layout, values.asi8, what)}
     if isinstance(dtype, pd.api.extensions.ExtensionDtype) and str(dtype).startswith(tuple(_MASKED)):
@@ -241,6 +258,9 @@ def _read_array(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
         if codes.size and not -1 <= int(codes.min()) <= int(codes.max()) < len(dtype_.categories):
             raise CorruptHeader("shared frame: a category code outside the categories")
         return pd.Categorical.from_codes(codes, dtype=dtype_, validate=False)
+    if kind == "interval":
+        left, right = (pd.Index(_read_array(data, spec[side]), copy=False) for side in ("left", "right"))
+        return pd.arrays.IntervalArray.from_arrays(left, right, spec["closed"])
     if kind == "period":
         values = _read_array(data, spec["values"])
         freq: Any = pd.api.types.pandas_dtype(spec["dtype"])
@@ -258,7 +278,9 @@ def _read_array(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
 
 def _is_arrow(values: Any) -> bool:
     dtype = values.dtype
-    return isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow")
+    return isinstance(dtype, pd.ArrowDtype) or (
+        isinstance(dtype, pd.StringDtype) and dtype.storage.startswith("pyarrow")  # "pyarrow_numpy" in pandas 2.2
+    )
 
 
 def _add_arrow(layout: FrameLayout, columns: list[tuple[int, Any]]) -> dict[str, Any] | None:
@@ -294,6 +316,16 @@ def _arrow_dtype(dtype: Any) -> str:
     return "arrow"
 
 
+def _string_dtype(storage: str, nan: bool) -> Any:
+    """Return the dtype of text with a storage, whose missing values are NaN or NA; in Python without pyarrow."""
+    try:
+        return pd.StringDtype(storage, na_value=np.nan if nan else pd.NA)  # type: ignore[call-arg]
+    except TypeError:  # pandas 2.2
+        return pd.StringDtype("pyarrow_numpy" if nan else storage)  # type: ignore[arg-type]
+    except ImportError:
+        return _string_dtype("python", nan)
+
+
 def _read_arrow(data: np.ndarray[Any, Any], spec: dict[str, Any] | None) -> list[tuple[Any, Any, list[int]]]:
     if spec is None:
         return []
@@ -309,8 +341,7 @@ def _read_arrow(data: np.ndarray[Any, Any], spec: dict[str, Any] | None) -> list
     for k, (position, dtype) in enumerate(zip(spec["at"], spec["dtypes"], strict=True)):
         array: Any = pd.arrays.ArrowExtensionArray(table.column(k))
         if dtype != "arrow":
-            kind: Any = pd.StringDtype("pyarrow", np.nan if dtype == "str" else pd.NA)
-            array = kind.construct_array_type()(table.column(k), dtype=kind)
+            array = _string_dtype("pyarrow", dtype == "str").__from_arrow__(table.column(k))
         columns.append((array, None, [position]))
     return columns
 
@@ -318,62 +349,56 @@ def _read_arrow(data: np.ndarray[Any, Any], spec: dict[str, Any] | None) -> list
 # -- indexes -----------------------------------------------------------------------------------------------------------
 
 
-def _plain(label: Any) -> bool:
-    return label is None or type(label) in (str, int, float, bool)
-
-
 def _add_index(layout: FrameLayout, index: pd.Index, what: str) -> dict[str, Any]:
-    for name in index.names:
-        if not _plain(name):
-            raise _share_error(
-                f"the name {name!r} of {what}",
-                type(name).__name__,
-                "only plain text and numbers are shared",
-                "rename it",
-            )
+    names = [encode(name, f"the name of {what}") for name in index.names]
     if isinstance(index, pd.RangeIndex):
-        return {"kind": "range", "start": index.start, "stop": index.stop, "step": index.step, "name": index.name}
+        return {"kind": "range", "start": index.start, "stop": index.stop, "step": index.step, "name": names[0]}
     if isinstance(index, pd.MultiIndex):
         return {
             "kind": "multi",
-            "names": list(index.names),
+            "names": names,
             "levels": [_add_index(layout, level, what) for level in index.levels],
             "codes": [_add_numpy(layout, np.asarray(codes), what) for codes in index.codes],
         }
-    if index.dtype == object or isinstance(index.dtype, pd.StringDtype):
-        labels = [None if label is np.nan else label for label in index]
-        if all(type(label) in (str, int) or label is None for label in labels):
-            return {"kind": "labels", "values": labels, "dtype": str(index.dtype), "name": index.name}
+    if isinstance(index.dtype, pd.StringDtype):
+        values = [None if pd.isna(label) else label for label in index]
+        text: Any = [index.dtype.storage.removesuffix("_numpy"), index.dtype.na_value is not pd.NA]
+        return {"kind": "labels", "values": json.dumps(values), "string": text, "name": names[0]}
+    if index.dtype == object:
+        values = [encode(label, f"a label of {what}") for label in index]
+        return {"kind": "labels", "values": json.dumps(values), "string": None, "name": names[0]}
+    array = index_values(index)
+    if _is_arrow(array):
         raise _share_error(
-            what, index.dtype, "its labels are Python objects", "convert it with index.astype() or reset_index()"
+            what, index.dtype, "labels that Arrow holds are not shared", "use astype(object), also on its categories"
         )
-    values = index_values(index)
-    if _is_arrow(values):
-        raise _share_error(
-            what, index.dtype, "Arrow-backed indexes are not shared", "use index.astype(object) or reset_index()"
-        )
-    return {"kind": "array", "values": _add_array(layout, values, what), "name": index.name}
+    return {"kind": "array", "values": _add_array(layout, array, what), "name": names[0]}
 
 
 @functools.lru_cache(maxsize=64)
-def _labels(values: tuple[Any, ...], dtype: str) -> Any:
-    """Make the Index of column labels; cached, since an Index of strings costs more than the rest of a small frame."""
-    return pd.Index(values, dtype=dtype, tupleize_cols=False)
+def _labels(text: str, storage: str | None, nan: bool) -> Any:
+    """Make the Index of labels; cached, since an Index of strings costs more than the rest of a small frame.
+
+    By their text: of labels, 1, True and 1.0 are equal.
+    """
+    labels = [decode(code) for code in json.loads(text)]
+    dtype: Any = object if storage is None else _string_dtype(storage, nan)
+    return pd.Index(labels, dtype=dtype, tupleize_cols=False)
 
 
 def _read_index(data: np.ndarray[Any, Any], spec: dict[str, Any]) -> Any:
-    if spec["kind"] == "range":
-        return pd.RangeIndex(spec["start"], spec["stop"], spec["step"], name=spec["name"])
     if spec["kind"] == "multi":
         return pd.MultiIndex(
             [_read_index(data, level) for level in spec["levels"]],
             [_read_array(data, codes) for codes in spec["codes"]],
-            names=spec["names"],
+            names=[decode(name) for name in spec["names"]],
         )
+    name = decode(spec["name"])
+    if spec["kind"] == "range":
+        return pd.RangeIndex(spec["start"], spec["stop"], spec["step"], name=name)
     if spec["kind"] == "labels":
-        if len(spec["values"]) > 1000:
-            return pd.Index(spec["values"], dtype=spec["dtype"], name=spec["name"])
-        labels = _labels(tuple(spec["values"]), spec["dtype"])
+        text, (storage, nan) = spec["values"], spec["string"] or (None, False)
+        labels = (_labels if len(text) <= 20_000 else _labels.__wrapped__)(text, storage, nan)
         # A new Index object for each frame, since its name can be set.
-        return labels.view() if spec["name"] is None else labels.rename(spec["name"])
-    return pd.Index(_read_array(data, spec["values"]), name=spec["name"], copy=False)
+        return labels.view() if name is None else labels.rename(name)
+    return pd.Index(_read_array(data, spec["values"]), name=name, copy=False)

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mojoview.memory.errors import ArgumentError, ColumnError, RangeError
+from mojoview.frames.column_view import ColumnView
+from mojoview.frames.frame_view import column_view
+from mojoview.frames.labels import position_of
+from mojoview.memory.errors import ArgumentError, ColumnError, DTypeError, RangeError
 
 __all__ = ["frame_of_records", "records_of_frame", "write_table"]
 
@@ -28,7 +31,18 @@ def frame_of_records(records: np.ndarray[Any, Any]) -> pd.DataFrame:
 
 
 def records_of_frame(frame: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the rows of a DataFrame as records; raises RangeError if a value does not fit the field's dtype."""
+    """Return the rows of a DataFrame as records.
+
+    Raises
+    ------
+    ArgumentError, ColumnError
+        Not a DataFrame; a field has no column of its name, or several.
+    DTypeError, MaskError
+        A column means something else than its field: text, categories of text, time zones, other kinds of numbers; its
+        values are missing.
+    RangeError
+        A value has no exact counterpart in the field's dtype.
+    """
     if not isinstance(frame, pd.DataFrame):
         raise ArgumentError(f"write: expected a bytes-like object or a DataFrame, got {type(frame).__name__}")
     records = np.zeros(len(frame), dtype)
@@ -41,15 +55,53 @@ def records_of_frame(frame: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
                 raise ColumnError(
                     f"write(DataFrame): expected a column {label!r} for the field {name!r} of the ring, there is none"
                 )
-            values = frame[label].to_numpy()
-            flat[:, k] = values.astype(flat.dtype)
-            if not np.can_cast(values.dtype, flat.dtype, "safe") and not _same(flat[:, k], values):
-                raise RangeError(
-                    f"write(DataFrame): column {label!r} of {values.dtype} holds values that {flat.dtype} cannot"
-                )
+            flat[:, k] = _converted(frame.iloc[:, position_of(frame.columns, label)], flat.dtype, label)
         if field.ndim > 1:
             records[name] = flat.reshape(field.shape)
     return records
+
+
+def _converted(series: pd.Series, target: np.dtype[Any], label: str) -> np.ndarray[Any, Any]:
+    """Return the values of a column in the dtype of a field."""
+    what = f"write(DataFrame): column {label!r} of {series.dtype}"
+    if isinstance(series.dtype, pd.CategoricalDtype) and not series.hasnans:
+        series = series.astype(series.dtype.categories.dtype)  # the values, not the codes
+    values = _texts(series, target, what) if target.kind in "SU" else _numbers(series, target, what)
+    with np.errstate(all="ignore"):
+        made = values.astype(target)
+        back = made.real if made.dtype.kind == "c" and values.dtype.kind != "c" else made
+        if not (_casts(values, target) and _casts(back, values.dtype) and _same(back.astype(values.dtype), values)):
+            raise RangeError(f"{what} holds values that {target} cannot")
+    return made
+
+
+def _casts(values: np.ndarray[Any, Any], target: np.dtype[Any]) -> bool:
+    """Return whether C defines the cast of the values: of floats to integers only within their range."""
+    if values.dtype.kind != "f" or target.kind not in "iu":
+        return True
+    limits = np.iinfo(target)
+    return bool(np.all((values >= float(limits.min)) & (values < float(limits.max) + 1)))
+
+
+def _texts(series: pd.Series, target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    items = series.tolist()
+    kind = bytes if target.kind == "S" else str
+    if wrong := [item for item in items if not isinstance(item, kind)]:
+        raise DTypeError(f"{what}: expected {kind.__name__} for a field of {target}, got {wrong[0]!r}")
+    values = np.empty(len(items), object)
+    values[:] = items
+    return values
+
+
+def _numbers(series: pd.Series, target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    found = column_view(series, 0, "if_needed", "error", "any")
+    if not isinstance(found, ColumnView) or found.stands_for_more or not _convertible(found.dtype.kind, target.kind):
+        raise DTypeError(f"{what}: expected values of the kind of {target}; convert it with astype()")
+    return np.asarray(found)
+
+
+def _convertible(source: str, target: str) -> bool:
+    return source == target if "m" in (source, target) or "M" in (source, target) else target == "c" or source != "c"
 
 
 def write_table(path: str, dtype: np.dtype[Any] | None, frames: Iterable[Any], rows_at_once: int = 200_000) -> int:

@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 
+from mojoview.frames.exports.to_pandas import frame_of
 from mojoview.frames.shared.frame_layout import plan_layout, rebuild
 from mojoview.memory.check import check_int
-from mojoview.memory.errors import ArgumentError, CorruptHeader, ShmFullError, WaitTimeout
+from mojoview.memory.errors import ArgumentError, CorruptHeader, MaskError, ShmFullError, WaitTimeout
 from mojoview.sharing.segment import _segment, segments
 from mojoview.sharing.segment._segment import Segment
 from mojoview.sharing.snapshot import _snapshot
 from mojoview.sharing.snapshot._snapshot import Snapshot
+from mojoview.views.arrow.chunked import ChunkedView, type_of
 
 __all__ = ["SharedFrame", "share_frame"]
 
@@ -42,6 +44,11 @@ class SharedFrame:
 
     Notes
     -----
+    Index, column labels and their names come back equal and of the same types: text, numbers, dates and times of
+    Python, NumPy and pandas, and tuples of them; other objects are refused by name. So do `attrs`, made of such values,
+    lists and dictionaries, and the flag `allows_duplicate_labels`. The `freq` of a datetime or timedelta index comes
+    back as None, since pandas would verify it label by label.
+
     Thread safety: `read()` in any thread; `publish()` and `append()` in one thread at a time. After a fork the child
     only reads.
 
@@ -214,10 +221,12 @@ class SharedFrame:
         if not isinstance(rows, pd.DataFrame):
             raise ArgumentError(f"append(): expected a DataFrame, got {type(rows).__name__}")
         held = self.read()
-        if list(rows.columns) != list(held.columns) or list(rows.dtypes) != list(held.dtypes):
+        if not rows.columns.equals(held.columns) or list(rows.dtypes) != list(held.dtypes):
             raise ArgumentError(f"append(): expected columns {dict(held.dtypes)}, got {dict(rows.dtypes)}")
         ignore = isinstance(held.index, pd.RangeIndex) and isinstance(rows.index, pd.RangeIndex)
-        return self.publish(pd.concat([held, rows], ignore_index=ignore), busy=busy, timeout=timeout)
+        grown = pd.concat([held, rows], ignore_index=ignore)
+        grown.attrs = held.attrs  # of two frames with different ones pandas keeps none
+        return self.publish(grown, busy=busy, timeout=timeout)
 
     # -- properties ----------------------------------------------------------------------------------------------------
 
@@ -296,6 +305,19 @@ def share_frame(
         shared.close()
         raise
     return shared
+
+
+def share_table(table: Any, name: str | None, **options: Any) -> SharedFrame:
+    """Publish a table of Arrow, opened as `StructView` or `ChunkedView`, as a DataFrame of Arrow dtypes."""
+    if table.masked:
+        raise MaskError("share(table): expected rows that are all there, got records that are missing as a whole")
+    if isinstance(table, ChunkedView):
+        fields = table._type.children
+        parts = [chunk.children for chunk in table.chunks]
+        columns = [ChunkedView([part[k] for part in parts], field) for k, field in enumerate(fields)]
+    else:
+        fields, columns = type_of(table).children, list(table.children)
+    return share_frame(frame_of(columns, [field.name for field in fields], "share(table)"), name, **options)
 
 
 def attach_frame(segment: Segment) -> SharedFrame:

@@ -27,7 +27,7 @@ import numpy as np
 from mojoview.memory._dtype import as_dtype
 from mojoview.memory.check import check_int, check_shape, deadline_after
 from mojoview.memory.errors import ArgumentError, Busy, SegmentError, ShapeError, WaitTimeout
-from mojoview.sharing.incoming import check_mask, copy_without_loss
+from mojoview.sharing.incoming import array_of, copy_without_loss, open_object
 from mojoview.sharing.segment import schema, segments
 
 
@@ -223,10 +223,11 @@ cdef class Snapshot(Publication):
         ------
         ShapeError, ArgumentError, MaskError
             The shape differs; a value does not convert without loss; the array has missing values.
+        DTypeError, ZeroCopyError
+            No array says what the object means: categories, time zones, strings.
         Busy, WaitTimeout, ShmFullError, NotOwnerError, ClosedError
         """
-        check_mask(array, "publish()")
-        array = np.asarray(array)
+        array = array_of(open_object(array, "publish()"), "publish()")
         if array.shape != self.shape:
             raise ShapeError(f"publish(): expected shape {self.shape}, got {array.shape}")
         with Writing(self, busy, timeout) as slot:

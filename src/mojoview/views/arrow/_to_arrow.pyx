@@ -372,6 +372,21 @@ def export_node(node):
     return first, second
 
 
+def export_part(kind, part, options):
+    """export_part(kind, part, options)
+
+    Export a view, node, record or coded array with a type of the caller's, as capsules ('arrow_schema', 'arrow_array');
+    in the structure that names the device if `options` of that protocol are given.
+    """
+    cdef mv_arrow_array *array
+    if options is not None:
+        refuse_options("__arrow_c_device_array__", options)
+    first = export_type(kind)
+    second = array_capsule(&array)
+    fill_any(array, kind, part)
+    return first, second if options is None else on_cpu(second)
+
+
 def export_type(kind):
     """export_type(kind)
 

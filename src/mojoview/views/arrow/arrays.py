@@ -14,20 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mojoview.memory.errors import (
-    ArgumentError,
-    FieldError,
-    InterfaceError,
-    MaskError,
-    ReleasedError,
-    ZeroCopyError,
-)
+from mojoview.memory.errors import ArgumentError, FieldError, InterfaceError, MaskError, ReleasedError, ZeroCopyError
 from mojoview.memory.extension_points import TO_SERIES, resolve
 from mojoview.views._construct import from_array
 from mojoview.views._view import View
 from mojoview.views._window import Bits
 from mojoview.views.arrow import _from_arrow, _to_arrow
-from mojoview.views.arrow.elements import element_index, slice_bounds
+from mojoview.views.arrow.elements import NotComparable, decode, element_index, slice_bounds
 from mojoview.views.arrow.format import ArrowNode, fixed_dtype
 
 __all__ = [
@@ -44,13 +37,15 @@ __all__ = [
 ]
 
 
-class ArrowView:
+class ArrowView(NotComparable):
     """A read-only view of an Arrow array; made by `mojoview.view()`.
 
     Attributes
     ----------
     size : int
         Elements.
+    nbytes : int
+        Bytes of the elements in all buffers but the validity. Data that elements refer to counts whole.
     arrow_format : str
         Arrow's format string of the type.
     masked : bool
@@ -98,6 +93,10 @@ class ArrowView:
         return self._node.length
 
     @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    @property
     def arrow_format(self) -> str:
         return self._node.type.format
 
@@ -122,7 +121,7 @@ class ArrowView:
     @property
     def mask(self) -> View | None:
         bits = self.validity
-        return None if bits is None else _owned(bits.unpack(invert=True))
+        return None if bits is None else from_array(bits.unpack(invert=True), False)
 
     @property
     def null_count(self) -> int:
@@ -212,12 +211,17 @@ class NullView(ArrowView):
         return self.size > 0
 
     @property
+    def nbytes(self) -> int:
+        self._node  # noqa: B018  raises if it was released
+        return 0
+
+    @property
     def validity(self) -> None:
         return None
 
     @property
     def mask(self) -> View:
-        return _owned(np.ones(self.size, bool))
+        return from_array(np.ones(self.size, bool), False)
 
     @property
     def null_count(self) -> int:
@@ -241,6 +245,10 @@ class BooleanView(ArrowView):
         self.bits  # noqa: B018  refuses a missing buffer
 
     @property
+    def nbytes(self) -> int:
+        return (self.size + 7) // 8
+
+    @property
     def bits(self) -> Bits:
         node = self._node
         return _from_arrow.bits_at(node.lease, node.buffers[1], node.offset, node.length)
@@ -254,7 +262,7 @@ class BooleanView(ArrowView):
             bool, shape (size,). Owns its memory: a copy. The validity bitmap is shared.
         """
         node = self._node
-        values = _owned(self.bits.unpack())
+        values = from_array(self.bits.unpack(), False)
         return _from_arrow.masked_by(values, node.lease, node.buffers[0], node.offset) if self.masked else values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -276,6 +284,11 @@ class StringView(ArrowView):
 
     def _check(self) -> None:
         self.bytes  # noqa: B018  the last offset and the buffers must agree
+
+    @property
+    def nbytes(self) -> int:
+        offsets = self.offsets
+        return int(offsets.nbytes + (int(offsets[-1]) - int(offsets[0]) if offsets.size else 0))
 
     @property
     def text(self) -> bool:
@@ -323,7 +336,7 @@ class StringView(ArrowView):
         return found
 
     def _element(self, index: int) -> Any:
-        return _decode(self.at(index), self.text, index)
+        return decode(self.at(index), self.text, index)
 
 
 class InlineStringView(ArrowView):
@@ -331,6 +344,10 @@ class InlineStringView(ArrowView):
 
     kind = "string view"
     __slots__ = ()
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.views.nbytes + sum(buffer.nbytes for buffer in self.buffers))
 
     @property
     def text(self) -> bool:
@@ -369,7 +386,7 @@ class InlineStringView(ArrowView):
         return self._part(2 + buffer, "u1", start, size)
 
     def _element(self, index: int) -> Any:
-        return _decode(self.at(index), self.text, index)
+        return decode(self.at(index), self.text, index)
 
 
 class ListView(ArrowView):
@@ -382,6 +399,14 @@ class ListView(ArrowView):
         node = self._node
         if node.length and not all(node.buffers[1:]):
             raise InterfaceError(f"ListView: no offsets for {node.length} lists")
+
+    @property
+    def nbytes(self) -> int:
+        offsets, sizes, values = self.offsets, self.sizes, self.values
+        if sizes is not None:
+            return int(offsets.nbytes + sizes.nbytes + values.nbytes)
+        inside = values[int(offsets[0]) : int(offsets[-1])] if offsets.size else values[:0]
+        return int(offsets.nbytes + inside.nbytes)
 
     @property
     def _word(self) -> str:
@@ -429,6 +454,10 @@ class FixedListView(ArrowView):
             )
 
     @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
+    @property
     def width(self) -> int:
         """Values a list."""
         text = self._node.type.format[3:]
@@ -459,6 +488,10 @@ class StructView(ArrowView):
                 raise InterfaceError(
                     f"StructView: field {child.type.name!r} has {child.length} values for {node.offset} + {node.length}"
                 )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(child.nbytes) for child in self.children)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -493,6 +526,10 @@ class DictionaryView(ArrowView):
 
     kind = "dictionary"
     __slots__ = ()
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.codes.nbytes + self.dictionary.nbytes)
 
     @property
     def codes(self) -> View:
@@ -560,17 +597,3 @@ def open_node(node: ArrowNode) -> Any:
     if found is None:
         raise ZeroCopyError(f"Arrow type {format!r}: mojoview has no view of it")
     return found(node)
-
-
-def _owned(array: Any) -> View:
-    return from_array(array, False)
-
-
-def _decode(data: View, text: bool, index: int) -> str | bytes:
-    raw = bytes(data)
-    if not text:
-        return raw
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise InterfaceError(f"element {index} is not UTF-8 text: {error}") from error

@@ -15,13 +15,13 @@ from mojoview.views._construct import from_array, with_mask
 from mojoview.views._view import View
 from mojoview.views.arrow import _to_arrow
 from mojoview.views.arrow.arrays import ArrowView, BooleanView, StructView, open_node
-from mojoview.views.arrow.elements import element_index, slice_bounds
+from mojoview.views.arrow.elements import NotComparable, element_index, slice_bounds
 from mojoview.views.arrow.format import ArrowChunks, ArrowNode, ArrowType, fixed_dtype, format_of
 
 __all__ = ["ChunkedView", "in_place", "open_import", "type_of"]
 
 
-class ChunkedView:
+class ChunkedView(NotComparable):
     """A sequence of views of one type, read as one column.
 
     Parameters
@@ -38,6 +38,8 @@ class ChunkedView:
     chunks : tuple of View or ArrowView
     size : int
         Elements of all chunks.
+    nbytes : int
+        Bytes of all chunks' values.
     arrow_format : str
         Arrow's format string of the type.
 
@@ -82,6 +84,10 @@ class ChunkedView:
     @property
     def size(self) -> int:
         return self._ends[-1] if self._ends else 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(chunk.nbytes) for chunk in self._chunks)
 
     @property
     def arrow_format(self) -> str:
