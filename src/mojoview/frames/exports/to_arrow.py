@@ -161,7 +161,8 @@ def _column(found: Any, logical: Any, may_copy: bool) -> _Column:
         import pyarrow as pa
 
         if isinstance(logical.pyarrow_dtype, pa.BaseExtensionType):
-            return _Column(view(pa.chunked_array([], logical.pyarrow_dtype))._type, (found,))
+            empty: Any = view(pa.chunked_array([], logical.pyarrow_dtype))
+            return _Column(empty._type, (found,))
     return _Column(ArrowType(found.arrow_format or format_of(found.dtype)), (found,))
 
 

@@ -111,7 +111,7 @@ def to_frame(views: Mapping[Any, Any], *, index: Any = None) -> pd.DataFrame:
 
 def frame_of(views: Sequence[Any], labels: Sequence[str], what: str) -> pd.DataFrame:
     """Make a DataFrame over the memory of views, whose labels may repeat; `what` begins the messages."""
-    return _assemble(views, pd.Index(labels, dtype="str"), None, what)
+    return _assemble(views, pd.Index(list(labels), dtype="str"), None, what)
 
 
 def to_dataframe(frame: FrameColumns) -> pd.DataFrame:

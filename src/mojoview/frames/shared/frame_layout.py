@@ -82,6 +82,7 @@ def plan_layout(frame: pd.DataFrame) -> FrameLayout:
         A column, the index, a label or an attribute cannot be shared; the message names it, its dtype and the remedy.
     """
     layout = FrameLayout()
+    flags: Any = frame.flags  # which pandas' stubs take for a column
     attributes = {"attrs": encode(frame.attrs, "its `attrs`")} if frame.attrs else {}
     arrow: list[tuple[int, Any]] = []
     blocks = []
@@ -96,7 +97,7 @@ def plan_layout(frame: pd.DataFrame) -> FrameLayout:
             "schema": _schema(frame),
             "generation": 0,
             "rows": len(frame),
-            "unique": not frame.flags.allows_duplicate_labels,
+            "unique": not flags.allows_duplicate_labels,
             **attributes,
             "blocks": blocks,
             "arrow": _add_arrow(layout, arrow),
@@ -319,9 +320,9 @@ def _arrow_dtype(dtype: Any) -> str:
 def _string_dtype(storage: str, nan: bool) -> Any:
     """Return the dtype of text with a storage, whose missing values are NaN or NA; in Python without pyarrow."""
     try:
-        return pd.StringDtype(storage, na_value=np.nan if nan else pd.NA)  # type: ignore[call-arg]
+        return pd.StringDtype(storage, na_value=np.nan if nan else pd.NA)
     except TypeError:  # pandas 2.2
-        return pd.StringDtype("pyarrow_numpy" if nan else storage)  # type: ignore[arg-type]
+        return pd.StringDtype("pyarrow_numpy" if nan else storage)
     except ImportError:
         return _string_dtype("python", nan)
 

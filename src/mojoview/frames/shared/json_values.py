@@ -107,7 +107,7 @@ def _named_zone(zone: Any) -> str | None:
     return text
 
 
-def _timestamp(number: int, unit: str, zone: str | None) -> Any:
+def _timestamp(number: int, unit: Any, zone: str | None) -> Any:
     instant = pd.Timestamp(np.datetime64(number, unit))
     return instant if zone is None else instant.tz_localize("UTC").tz_convert(zone)
 

@@ -21,7 +21,7 @@ class NotComparable:
             f"a {type(self).__name__} has no comparisons and no truth value; {self._instead}, or use len() or 'is'"
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 
 
