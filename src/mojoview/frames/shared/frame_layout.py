@@ -148,7 +148,8 @@ def rebuild(window: View) -> tuple[pd.DataFrame, dict[str, Any]]:
         if "attrs" in description:
             frame.attrs = decode(description["attrs"])
         if description["unique"]:
-            frame.flags.allows_duplicate_labels = False
+            flags: Any = frame.flags  # which pandas' stubs take for a column
+            flags.allows_duplicate_labels = False
         return frame, description
     except MojoViewError:
         raise
